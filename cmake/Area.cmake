@@ -1,0 +1,22 @@
+# stoker_area(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [DEPENDS area ...] [LIBRARIES target ...] [TEST_LIBRARIES target ...])
+#
+# One static library 'stoker_NAME' and, when TESTS are given, one test binary 'NAME_test'.
+# DEPENDS are the areas whose headers this area may include; they link publicly, so that an include of an
+# undeclared area does not link. LIBRARIES are third-party targets, private to the area's sources.
+function(stoker_area name)
+  cmake_parse_arguments(AREA "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
+  add_library(stoker_${name} STATIC ${AREA_SOURCES})
+  target_include_directories(stoker_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM AREA_DEPENDS PREPEND stoker_)
+  target_link_libraries(stoker_${name} PUBLIC ${AREA_DEPENDS} fmt::fmt PRIVATE ${AREA_LIBRARIES} Threads::Threads)
+  if(STOKER_UNITY)
+    set_target_properties(stoker_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+  if(AREA_TESTS)
+    add_executable(${name}_test ${AREA_TESTS})
+    target_link_libraries(${name}_test PRIVATE stoker_${name} ${AREA_TEST_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE STOKER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    target_precompile_headers(${name}_test PRIVATE <gtest/gtest.h> <string> <vector>)
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
+  endif()
+endfunction()

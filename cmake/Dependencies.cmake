@@ -1,0 +1,10 @@
+# Libraries from Debian 12; './dev setup' installs them.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(tomlplusplus REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
