@@ -1,0 +1,125 @@
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/test_support.h"
+#include "model/weights.h"
+
+namespace stoker {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Json qwen3_json() { return model_config_to_json(tiny_config()); }
+
+std::string refusal(const char* key, Json value, Json json = qwen3_json()) {
+  json.set(key, std::move(value));
+  return input_error_of([&] { model_config_from_json(json, "m/config.json"); });
+}
+
+TEST(ModelConfig, EveryFamilySurvivesTheTripThroughJson) {
+  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+    for (bool tied : {false, true}) {
+      ModelConfig config = tiny_config(type);
+      config.tie_word_embeddings = tied;
+      config.rope_theta = 500000.0f;
+      config.rms_norm_eps = 1e-5f;
+      config.eos_token_ids = {2, 5};
+      Json json = model_config_to_json(config);
+      EXPECT_EQ(model_config_from_json(Json::parse(json.dump()), "config.json"), config) << type;
+      EXPECT_EQ(json.at("rms_norm_eps").dump(), "1e-05");
+    }
+  }
+}
+
+TEST(ModelConfig, AbsentTokensAreNull) {
+  ModelConfig config = tiny_config();
+  config.bos_token_id = -1;
+  config.eos_token_ids = {};
+  Json json = model_config_to_json(config);
+  EXPECT_TRUE(json.at("bos_token_id").is_null());
+  EXPECT_TRUE(json.at("eos_token_id").is_null());
+  EXPECT_EQ(model_config_from_json(json, "config.json"), config);
+}
+
+TEST(ModelConfig, DefaultsAreThoseOfTransformers) {
+  Json json =
+      Json::parse(R"({"model_type": "llama", "vocab_size": 10, "hidden_size": 16, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "intermediate_size": 8, "max_position_embeddings": 64})");
+  ModelConfig config = model_config_from_json(json, "config.json");
+  EXPECT_EQ(config.num_key_value_heads, 4);
+  EXPECT_EQ(config.head_dim, 4);
+  EXPECT_EQ(config.rms_norm_eps, 1e-6f);
+  EXPECT_EQ(config.rope_theta, 10000.0f);
+  EXPECT_FALSE(config.tie_word_embeddings);
+  json.set("model_type", "qwen3");
+  EXPECT_EQ(model_config_from_json(json, "config.json").head_dim, 128);
+}
+
+TEST(ModelConfig, ReadsRotaryParametersOfEitherSpelling) {
+  Json json = qwen3_json();
+  json.set("rope_parameters", Json::object({{"rope_type", "default"}, {"rope_theta", 1000000.0}}));
+  EXPECT_EQ(model_config_from_json(json, "config.json").rope_theta, 1e6f);
+  EXPECT_THAT(refusal("rope_scaling", Json::object({{"rope_type", "llama3"}, {"factor", 8.0}})),
+              AllOf(HasSubstr("m/config.json"), HasSubstr("rope_scaling"), HasSubstr("llama3")));
+}
+
+TEST(ModelConfig, RefusesByNameWhatWouldComputeSomethingElse) {
+  for (const auto& [key, value] :
+       Json::Object{{"hidden_act", "gelu"},
+                    {"use_sliding_window", true},
+                    {"mlp_bias", true},
+                    {"attention_bias", true},
+                    {"num_experts", 8},
+                    {"quantization_config", Json::object({{"bits", 4}})},
+                    {"partial_rotary_factor", 0.5},
+                    {"layer_types", Json::Array{"sliding_attention"}},
+                    {"architectures", Json::Array{"Qwen3ForSequenceClassification"}},
+                    {"model_type", "gemma3"}}) {
+    EXPECT_THAT(refusal(key.c_str(), value), AllOf(HasSubstr("m/config.json"), HasSubstr("'" + key + "'")));
+  }
+}
+
+TEST(ModelConfig, RefusesWrongTypesAndSizes) {
+  EXPECT_THAT(refusal("hidden_size", "8"), HasSubstr("'hidden_size' must be an integer; it is \"8\""));
+  EXPECT_THAT(refusal("hidden_size", 8.5), HasSubstr("'hidden_size'"));
+  EXPECT_THAT(refusal("hidden_size", Json(int64_t{1} << 40)), HasSubstr("too large"));
+  EXPECT_THAT(refusal("hidden_size", Json()), HasSubstr("missing"));
+  EXPECT_THAT(refusal("hidden_size", 0), HasSubstr("hidden_size = 0"));
+  EXPECT_THAT(refusal("num_hidden_layers", -3), HasSubstr("num_hidden_layers = -3"));
+  EXPECT_THAT(refusal("num_key_value_heads", 3), AllOf(HasSubstr("= 4"), HasSubstr("= 3")));
+  EXPECT_THAT(refusal("head_dim", 5), HasSubstr("head_dim = 5"));
+  EXPECT_THAT(refusal("eos_token_id", 11), HasSubstr("eos_token_id = 11"));
+  EXPECT_THAT(refusal("eos_token_id", Json::Array{2, "x"}), HasSubstr("'eos_token_id'"));
+  EXPECT_THAT(refusal("rms_norm_eps", 0.0), HasSubstr("rms_norm_eps"));
+  EXPECT_THAT(refusal("tie_word_embeddings", 1), HasSubstr("'tie_word_embeddings' must be true or false"));
+  Json huge = qwen3_json();
+  huge.set("num_hidden_layers", 4000);
+  huge.set("intermediate_size", 16000000);
+  EXPECT_THAT(refusal("hidden_size", 16000000, huge), HasSubstr("parameters"));
+  EXPECT_THAT(input_error_of([] { model_config_from_json(Json(3), "m/config.json"); }),
+              HasSubstr("m/config.json"));
+}
+
+TEST(ModelConfig, CountsItsParameters) {
+  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+    for (bool tied : {false, true}) {
+      ModelConfig config = tiny_config(type);
+      config.tie_word_embeddings = tied;
+      int64_t total = 0;
+      for (const TensorInfo& info : weight_manifest(config)) total += info.element_count();
+      EXPECT_EQ(config.parameter_count(), total) << type;
+    }
+  }
+}
+
+TEST(ModelConfig, AnExportNeedsAClassThatComputesIt) {
+  ModelConfig config = tiny_config("llama");
+  config.qk_norm = true;
+  EXPECT_THAT(input_error_of([&] { model_config_to_json(config); }), HasSubstr("qk_norm"));
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,173 @@
+#include "model/model_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "model/safetensors.h"
+#include "model/test_support.h"
+
+namespace stoker {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// The tensors of `weights` as a mutable list to write a damaged model.safetensors from.
+std::vector<TensorView> views(const Weights& weights) {
+  std::vector<TensorView> tensors;
+  for (size_t i = 0; i < weights.manifest().size(); ++i) {
+    tensors.push_back({weights.manifest()[i].name, TensorType::kF32, weights.manifest()[i].shape,
+                       std::as_bytes(weights.tensor(i))});
+  }
+  return tensors;
+}
+
+class ModelDirectoryTest : public testing::Test {
+ protected:
+  std::string refusal() {
+    return input_error_of([&] { load_model_weights(folder_.path()); });
+  }
+  void write_tensors(const std::vector<TensorView>& tensors) {
+    write_safetensors(folder_.path() / "model.safetensors", tensors, {{"format", "pt"}});
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(ModelDirectoryTest, SavedModelsLoadBitForBit) {
+  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+    for (bool tied : {false, true}) {
+      ModelConfig config = tiny_config(type);
+      config.tie_word_embeddings = tied;
+      Weights weights = initialize_weights(config, 9);
+      save_model(folder_.path(), weights);
+      Weights loaded = load_model_weights(folder_.path());
+      EXPECT_EQ(loaded.config(), config);
+      EXPECT_EQ(loaded.digest(), weights.digest());
+      EXPECT_EQ(load_model_config(folder_.path()), config);
+    }
+  }
+  SafetensorsFile file(folder_.path() / "model.safetensors");
+  EXPECT_EQ(file.metadata().at("format"), "pt");
+  EXPECT_EQ(file.find("lm_head.weight"), nullptr);  // tied: stored once
+}
+
+TEST_F(ModelDirectoryTest, BrainFloatsAreConverted) {
+  Weights weights = initialize_weights(tiny_config(), 4);
+  for (float& value : weights.values()) {  // values that bfloat16 holds
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    bits &= 0xFFFF0000u;
+    std::memcpy(&value, &bits, sizeof(bits));
+  }
+  save_model(folder_.path(), weights);
+  std::vector<std::vector<uint16_t>> halves;
+  std::vector<TensorView> tensors = views(weights);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<uint16_t>& half = halves.emplace_back();
+    for (float value : weights.tensor(i)) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof(bits));
+      half.push_back(static_cast<uint16_t>(bits >> 16));
+    }
+    tensors[i].type = TensorType::kBF16;
+    tensors[i].data = std::as_bytes(std::span(half));
+  }
+  write_tensors(tensors);
+  EXPECT_EQ(load_model_weights(folder_.path()).digest(), weights.digest());
+}
+
+TEST_F(ModelDirectoryTest, CopiesTheTokenizerFiles) {
+  TestFolder& target = folder_;
+  std::filesystem::path source = target.path() / "source";
+  std::filesystem::create_directory(source);
+  Weights weights(tiny_config());
+  EXPECT_THAT(input_error_of([&] { save_model(target.path(), weights, source); }),
+              HasSubstr("tokenizer.json"));
+  write_file_atomic(source / "tokenizer.json", "{}");
+  write_file_atomic(source / "unrelated.txt", "x");
+  save_model(target.path(), weights, source);
+  EXPECT_EQ(read_file(target.path() / "tokenizer.json"), "{}");
+  EXPECT_FALSE(std::filesystem::exists(target.path() / "unrelated.txt"));
+  save_model(source, weights, source);  // in place: nothing to copy
+  EXPECT_EQ(read_file(source / "tokenizer.json"), "{}");
+}
+
+TEST_F(ModelDirectoryTest, GenerationStopsAtTheTokensOfTheConfiguration) {
+  ModelConfig config = tiny_config();
+  config.eos_token_ids = {2, 3};
+  save_model(folder_.path(), Weights(config));
+  Json generation = Json::parse(read_file(folder_.path() / "generation_config.json"));
+  EXPECT_EQ(generation.at("eos_token_id"), Json(Json::Array{2, 3}));
+}
+
+TEST_F(ModelDirectoryTest, NamesWhatIsNotThere) {
+  EXPECT_THAT(input_error_of([] { load_model_weights("/nonexistent/model"); }),
+              AllOf(HasSubstr("/nonexistent/model"), HasSubstr("stoker init")));
+  EXPECT_THAT(refusal(), HasSubstr("no config.json"));
+  save_model(folder_.path(), Weights(tiny_config()));
+  std::filesystem::remove(folder_.path() / "model.safetensors");
+  EXPECT_THAT(refusal(), HasSubstr("no model.safetensors"));
+  write_file_atomic(folder_.path() / "model.safetensors.index.json", "{}");
+  EXPECT_THAT(refusal(), HasSubstr("shards"));
+  write_file_atomic(folder_.path() / "config.json", "{\"model_type\": \"llama\",}");
+  EXPECT_THAT(refusal(), HasSubstr("config.json"));
+}
+
+TEST_F(ModelDirectoryTest, NamesEveryTensorThatDoesNotFit) {
+  Weights weights(tiny_config());
+  save_model(folder_.path(), weights);
+  std::vector<TensorView> tensors = views(weights);
+  tensors[0].name = "transformer.wte.weight";
+  tensors[2].shape = {8, 24};
+  write_tensors(tensors);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("missing: model.embed_tokens.weight"),
+                               HasSubstr("model.layers.0.self_attn.q_proj.weight is [8, 24], not [24, 8]"),
+                               HasSubstr("unknown: transformer.wte.weight")));
+  tensors = {};
+  write_tensors(tensors);
+  EXPECT_THAT(refusal(), HasSubstr("and 19 more"));
+}
+
+TEST_F(ModelDirectoryTest, CKP_11_ASecondNameForOneTensorIsAnError) {
+  Weights weights = initialize_weights(tiny_config(), 1);
+  save_model(folder_.path(), weights);
+  std::vector<TensorView> tensors = views(weights);
+  tensors.push_back(tensors.back());
+  tensors.back().name = "lm_head.kernel";
+  write_tensors(tensors);
+  EXPECT_THAT(refusal(), HasSubstr("unknown: lm_head.kernel"));
+}
+
+TEST_F(ModelDirectoryTest, ATiedHeadMayBeStoredTwiceButNotDiffer) {
+  ModelConfig config = tiny_config();
+  config.tie_word_embeddings = true;
+  Weights weights = initialize_weights(config, 1);
+  save_model(folder_.path(), weights);
+  std::vector<TensorView> tensors = views(weights);
+  tensors.push_back(tensors[0]);
+  tensors.back().name = "lm_head.weight";
+  write_tensors(tensors);
+  EXPECT_EQ(load_model_weights(folder_.path()).digest(), weights.digest());
+  std::vector<float> other(weights.tensor(0).begin(), weights.tensor(0).end());
+  other[3] += 1;
+  tensors.back().data = std::as_bytes(std::span(other));
+  write_tensors(tensors);
+  EXPECT_THAT(refusal(), HasSubstr("tie_word_embeddings"));
+}
+
+TEST_F(ModelDirectoryTest, IntegersAreNoWeights) {
+  Weights weights(tiny_config());
+  save_model(folder_.path(), weights);
+  std::vector<TensorView> tensors = views(weights);
+  tensors[1].type = TensorType::kI32;
+  write_tensors(tensors);
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("model.safetensors"), HasSubstr("input_layernorm"), HasSubstr("I32")));
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "model/config.h"
+
+namespace stoker {
+
+// A fresh folder for one test, removed with the object.
+class TestFolder {
+ public:
+  TestFolder() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    path_ = std::filesystem::temp_directory_path() / ("stoker_" + std::string(test->test_suite_name()) + "_" +
+                                                      test->name() + "_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TestFolder() { std::filesystem::remove_all(path_); }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The sentence of the Error(kInput) that `action` throws; fails the test when it throws none.
+template <typename Action>
+std::string input_error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+inline ModelConfig tiny_config(const std::string& model_type = "qwen3") {
+  ModelConfig config;
+  config.model_type = model_type;
+  config.vocab_size = 11;
+  config.hidden_size = 8;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 6;
+  config.intermediate_size = 12;
+  config.max_position_embeddings = 32;
+  config.attention_bias = model_type == "qwen2";
+  config.qk_norm = model_type == "qwen3";
+  config.bos_token_id = 1;
+  config.eos_token_ids = {2};
+  config.pad_token_id = 0;
+  return config;
+}
+
+}  // namespace stoker
