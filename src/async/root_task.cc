@@ -1,0 +1,32 @@
+#include "async/root_task.h"
+
+namespace stoker {
+namespace {
+
+std::string full_name(std::string name) {
+  const TaskRecord* parent = running_task();
+  if (name.empty()) name = "task";
+  return parent == nullptr || parent->name().empty() ? name : parent->name() + "/" + name;
+}
+
+}  // namespace
+
+RootTask::RootTask(Executor& executor, CancellationToken cancellation, Task<void> task, std::string name)
+    : TaskRecord(full_name(std::move(name))),
+      context_{&executor, this, std::move(cancellation)},
+      task_(std::move(task)) {
+  task_.handle_.promise().attach(context_);
+  executor.add_task(*this);
+}
+
+RootTask::~RootTask() {
+  // Until its first run the coroutine has no waiter that could take back the posted resumption.
+  if (started_ && executor().tearing_down()) executor().forget(task_.handle_);
+}
+
+void RootTask::start() {
+  started_ = true;
+  executor().post(Continuation{task_.handle_, this});
+}
+
+}  // namespace stoker

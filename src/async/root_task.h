@@ -1,0 +1,33 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "async/task.h"
+
+namespace stoker {
+
+// A started task: owner of the outermost coroutine, its context and its record. The base of what Scope and
+// run() start; not for users.
+class RootTask : public TaskRecord {
+ public:
+  // Lists the task with the executor; start() sets it going.
+  RootTask(Executor& executor, CancellationToken cancellation, Task<void> task, std::string name);
+  ~RootTask() override;
+
+  // Posts the first resumption.
+  void start();
+
+ protected:
+  // What the ended task threw; null when nothing.
+  const std::exception_ptr& exception() const { return task_.handle_.promise().exception(); }
+  Executor& executor() const { return *context_.executor; }
+
+ private:
+  TaskContext context_;
+  Task<void> task_;
+  bool started_ = false;
+};
+
+}  // namespace stoker

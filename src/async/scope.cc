@@ -1,0 +1,86 @@
+#include "async/scope.h"
+
+#include <string>
+#include <utility>
+
+#include "async/root_task.h"
+
+namespace stoker {
+
+class Scope::Child final : public RootTask, public ListHook<Child> {
+ public:
+  Child(Scope& scope, Task<void> task, std::string name)
+      : RootTask(*scope.executor_, scope.token(), std::move(task), std::move(name)), scope_(scope) {}
+
+ private:
+  void finished() noexcept override { scope_.end(*this, exception()); }
+
+  Scope& scope_;
+};
+
+namespace {
+
+class JoinAwaiter final : public Waiter {
+ public:
+  explicit JoinAwaiter(WaitQueue& queue) : queue_(queue) {}
+  bool await_ready() const { return false; }
+  template <typename Promise>
+  bool await_suspend(std::coroutine_handle<Promise> handle) {
+    if (begin(handle, {"Scope.join", {}}, Shield::kShielded)) queue_.push_back(*this);
+    return true;
+  }
+  void await_resume() { finish(); }
+
+ private:
+  WaitQueue& queue_;
+};
+
+}  // namespace
+
+Scope::Scope(Executor& executor, const CancellationToken& parent) : executor_(&executor), source_(parent) {}
+
+Scope::~Scope() {
+  if (running_ == 0) return;
+  if (!executor_->tearing_down()) {
+    std::string names;
+    int listed = 0;
+    children_.for_each([&](const Child& child) {
+      if (++listed <= 5) names += (listed > 1 ? ", '" : "'") + child.name() + "'";
+    });
+    abort_with("A Scope is destroyed while " + std::to_string(running_) + " of its tasks run (" + names +
+               (running_ > 5 ? ", ..." : "") + "); await join() first.");
+  }
+  while (!children_.empty()) delete &children_.front();
+}
+
+void Scope::spawn(Task<void> task, std::string name) {
+  auto* child = new Child(*this, std::move(task), std::move(name));
+  children_.push_back(*child);
+  ++running_;
+  child->start();
+}
+
+void Scope::end(Child& child, const std::exception_ptr& exception) noexcept {
+  if (exception && !failure_) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const Cancelled&) {
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    if (failure_) source_.request(CancelReason::kRequested);
+  }
+  delete &child;
+  if (--running_ > 0) return;
+  while (!joiners_.empty()) joiners_.front().wake();
+}
+
+Task<> Scope::join() {
+  const CancellationToken caller = co_await current_cancellation();
+  CancellationCallback pass_on(caller, [this](CancelReason reason) { source_.request(reason); });
+  while (running_ > 0) co_await JoinAwaiter(joiners_);
+  if (std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
+  caller.throw_if_requested();
+}
+
+}  // namespace stoker

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "async/intrusive_list.h"
+
+namespace stoker {
+
+// What a suspended task waits for: "Channel.receive" and the name its owner gave to the channel. Views: both
+// must live as long as the wait.
+struct WaitSite {
+  const char* operation = nullptr;  // null: the task is running or ready
+  std::string_view name;
+};
+
+// One started task as the executor knows it: the root of a chain of awaited Tasks. Listed with its executor
+// from start to end, for the report of stuck tasks.
+class TaskRecord : public ListHook<TaskRecord> {
+ public:
+  explicit TaskRecord(std::string name) : name_(std::move(name)) {}
+
+  // The names of the tasks that started it, outermost first, joined with '/', then its own.
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  const WaitSite& waiting() const { return waiting_; }
+  void set_waiting(WaitSite site) { waiting_ = site; }
+
+  // Called once, at the final suspension of the task's coroutine; may destroy this and the coroutine's frame.
+  virtual void finished() noexcept = 0;
+
+ protected:
+  virtual ~TaskRecord() = default;
+
+ private:
+  std::string name_;
+  WaitSite waiting_;
+};
+
+}  // namespace stoker

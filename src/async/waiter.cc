@@ -1,0 +1,64 @@
+#include "async/waiter.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace stoker {
+
+Waiter::~Waiter() {
+  if (state_ == State::kPosted) context_->executor->forget(handle_);
+}
+
+bool Waiter::begin(std::coroutine_handle<> handle, TaskContext& context, WaitSite site, Shield shield) {
+  handle_ = handle;
+  context_ = &context;
+  if (shield == Shield::kCancellable) {
+    if (context.cancellation.requested()) {
+      reason_ = context.cancellation.reason();
+      return false;
+    }
+    context.cancellation.subscribe(*this);
+  }
+  state_ = State::kWaiting;
+  context.record->set_waiting(site);
+  return true;
+}
+
+void Waiter::post() {
+  state_ = State::kPosted;
+  context_->record->set_waiting({});
+  context_->executor->post(Continuation{handle_, context_->record});
+}
+
+void Waiter::wake() {
+  if (state_ != State::kWaiting) return;
+  ListHook<Waiter>::unlink();
+  ListHook<CancellationNode>::unlink();
+  post();
+}
+
+void Waiter::on_cancel(CancelReason reason) {
+  ListHook<Waiter>::unlink();
+  reason_ = reason;
+  post();
+  cancelled();
+}
+
+void Waiter::finish() {
+  state_ = State::kResumed;
+  if (reason_ != CancelReason{}) throw Cancelled(reason_);
+}
+
+WaitQueue::~WaitQueue() {
+  if (waiters_.empty() || waiters_.front().tearing_down()) return;
+  abort_with(std::string(kind_) + " is destroyed while task '" + waiters_.front().record().name() +
+             "' waits for it; join or cancel its users first.");
+}
+
+void abort_with(const std::string& sentence) {
+  std::fprintf(stderr, "%s\n", sentence.c_str());
+  std::abort();
+}
+
+}  // namespace stoker
