@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/engine.h"
+
+namespace stoker {
+
+// What every engine refuses alike, before it does anything. A budget of no tokens is the failure
+// limit.max_tokens (a caller that has used up a budget gets it); a context without tokens or sampling
+// parameters outside their ranges are broken promises of the caller and throw Error naming them.
+std::optional<Failure> check_request(const GenerateRequest& request);
+
+// Throws Error(kInput) naming the parameter, its value and its range: temperature >= 0 and finite, top_k >=
+// 0, 0 < top_p <= 1, 0 <= min_p <= 1.
+void validate(const SamplingParameters& parameters);
+
+// infrastructure.stale_version: weights older than those that serve.
+Failure stale_version(int64_t offered, int64_t current);
+
+}  // namespace stoker
