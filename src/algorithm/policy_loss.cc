@@ -12,6 +12,7 @@ constexpr double kLogRatioBound = 20.0;
 
 // Loss and derivative of one token.
 struct TokenLoss {
+  double ratio = 1;
   double loss = 0;
   double derivative = 0;  // d loss / d log_probability
   bool clipped = false;
@@ -23,8 +24,8 @@ TokenLoss token_loss(double log_ratio, double advantage, const PolicyLossOptions
   double clipped_ratio = std::clamp(ratio, 1.0 - options.clip_low, 1.0 + options.clip_high);
   double plain = ratio * advantage;
   double clipped = clipped_ratio * advantage;
-  if (clipped < plain) return {.loss = -clipped, .derivative = 0, .clipped = true};
-  return {.loss = -plain, .derivative = bounded == log_ratio ? -plain : 0.0, .clipped = false};
+  if (clipped < plain) return {.ratio = ratio, .loss = -clipped, .clipped = true};
+  return {.ratio = ratio, .loss = -plain, .derivative = bounded == log_ratio ? -plain : 0.0};
 }
 
 void check_lengths(const PolicyLossInput& input) {
@@ -50,14 +51,8 @@ PolicyLossResult clipped_policy_loss(const PolicyLossInput& input, const PolicyL
     result.coefficient[i] = static_cast<float>(input.weight[i] * token.derivative);
     if (token.clipped) (input.advantage[i] < 0 ? result.clipped_low : result.clipped_high) += 1;
 
-    double bounded = std::clamp(log_ratio, -kLogRatioBound, kLogRatioBound);
-    double ratio = std::exp(bounded);
-    result.ratio_sum += ratio;
-    result.ratio_max = std::max(result.ratio_max, ratio);
-    result.k1_sum += -log_ratio;
-    result.k3_sum += ratio - bounded - 1.0;
-    result.absolute_difference_sum += std::abs(log_ratio);
-    result.absolute_difference_max = std::max(result.absolute_difference_max, std::abs(log_ratio));
+    result.ratio_sum += token.ratio;
+    result.ratio_max = std::max(result.ratio_max, token.ratio);
   }
   return result;
 }

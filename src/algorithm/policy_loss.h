@@ -28,10 +28,6 @@ struct PolicyLossResult {
   double clipped_high = 0;  // tokens clipped with positive advantage
   double ratio_sum = 0;
   double ratio_max = 0;
-  double k1_sum = 0;  // behaviour - current: estimates KL(behaviour || current)
-  double k3_sum = 0;  // exp(d) - d - 1 with d = current - behaviour: estimates KL(behaviour || current)
-  double absolute_difference_sum = 0;
-  double absolute_difference_max = 0;
   int64_t tokens = 0;
 };
 
