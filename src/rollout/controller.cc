@@ -1,0 +1,378 @@
+#include "rollout/controller.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace stoker {
+namespace {
+
+enum class MemberState { kRunning, kScored, kFailed };
+
+struct Member {
+  uint32_t attempt = 0;
+  MemberState state = MemberState::kRunning;
+};
+
+struct OpenGroup {
+  std::vector<Member> members;  // by sample
+  int32_t running = 0;
+  int32_t scored = 0;
+  int64_t oldest_version = -1;  // of a token of a scored member
+};
+
+// Another attempt may go better: the world failed, not the policy and not a limit.
+bool is_retryable(const std::string& failure) {
+  const auto starts_with = [&](std::string_view prefix) { return failure.rfind(prefix, 0) == 0; };
+  return starts_with("environment.") || starts_with("infrastructure.") || starts_with("tool.");
+}
+
+void check(const ControllerOptions& options) {
+  const auto at_least = [](const char* name, int64_t value, int64_t least) {
+    if (value < least)
+      throw input_error(fmt::format("{} is {}; it must be at least {}.", name, value, least));
+  };
+  at_least("total_steps", options.total_steps, 0);
+  at_least("groups_per_batch", options.groups_per_batch, 1);
+  at_least("group_size", options.group_size, 1);
+  at_least("max_ahead", options.max_ahead, 0);
+  at_least("max_staleness", options.max_staleness, 0);
+  at_least("max_attempts", options.max_attempts, 1);
+  at_least("max_consecutive_drops", options.max_consecutive_drops, 1);
+  if (options.max_concurrent_episodes < options.group_size) {
+    throw input_error(fmt::format(
+        "max_concurrent_episodes is {}, less than group_size {}: no group could ever start; raise "
+        "max_concurrent_episodes to at least {}.",
+        options.max_concurrent_episodes, options.group_size, options.group_size));
+  }
+}
+
+}  // namespace
+
+struct Controller::State {
+  explicit State(const ControllerOptions& given) : options(given) {}
+
+  void start(const Event& event);
+  void finish_episode(const Event& event);
+  void settle_member(uint64_t ordinal, OpenGroup& group, Member& member, const Event& event);
+  void trainer_ready();
+  void finish_step(const Event& event);
+  void finish_publication(const Event& event);
+  void cancel_members(uint64_t ordinal, OpenGroup& group);
+  void stop(const std::string& reason);
+
+  void decide();
+  void drop(uint64_t ordinal, const std::string& reason);
+  void drop_stale();
+  void publish();
+  void consume();
+  void admit();
+  void finish_when_over();
+
+  std::optional<uint64_t> take_ordinal();
+  bool tasks_left() const { return !reopened.empty() || next_ordinal < options.end_ordinal; }
+  int64_t batch_limit() const { return std::max<int64_t>(0, options.total_steps - first_version); }
+  void start_episode(const EpisodeId& id) {
+    ++running;
+    decisions.push_back({.kind = DecisionKind::kStartEpisode, .episode = id});
+  }
+
+  ControllerOptions options;
+  bool started = false;
+  bool over = false;  // kFinish or kGiveUp was decided
+  bool trainer_waiting = false;
+  bool batch_in_training = false;
+
+  int64_t first_version = 0;
+  int64_t trained = 0;                // version after the last step
+  int64_t served = 0;                 // version that the engine serves
+  std::optional<int64_t> publishing;  // version that is under way
+  int64_t trained_batches = 0;        // of this run
+  int64_t dispatched = 0;             // groups, less those dropped
+
+  uint64_t next_ordinal = 0;
+  std::set<uint64_t> reopened;  // of a resumed run: before next_ordinal, to be dispatched first
+  std::map<uint64_t, OpenGroup> groups;
+  std::set<uint64_t> ready;
+  std::set<EpisodeId> cancelled;  // told to stop, not ended: each still holds a slot
+  int32_t running = 0;
+
+  int32_t consecutive_drops = 0;
+  std::string last_failure;
+  int64_t dropped = 0;
+  int64_t stale = 0;
+  int64_t retried = 0;
+  int64_t late = 0;
+  std::vector<Decision> decisions;
+};
+
+void Controller::State::start(const Event& event) {
+  if (started) throw internal_error("The controller was started twice.");
+  started = true;
+  first_version = trained = served = event.version;
+  next_ordinal = event.first_ordinal;
+  for (uint64_t ordinal : event.open_ordinals) {
+    if (ordinal >= next_ordinal) {
+      throw internal_error(
+          fmt::format("The controller was started with the open ordinal {}, which is not below {}.", ordinal,
+                      next_ordinal));
+    }
+    reopened.insert(ordinal);
+  }
+}
+
+void Controller::State::finish_episode(const Event& event) {
+  if (cancelled.erase(event.episode) != 0) {
+    --running;
+    ++late;
+    return;
+  }
+  const auto found = groups.find(event.episode.task_ordinal);
+  if (found == groups.end() || event.episode.sample >= found->second.members.size()) {
+    ++late;
+    return;
+  }
+  Member& member = found->second.members[event.episode.sample];
+  if (member.state != MemberState::kRunning || member.attempt != event.episode.attempt) {
+    ++late;
+    return;
+  }
+  --running;
+  --found->second.running;
+  settle_member(found->first, found->second, member, event);
+}
+
+// The running attempt of a member has ended: scored, again, or failed for good.
+void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member& member,
+                                      const Event& event) {
+  if (event.scored) {
+    member.state = MemberState::kScored;
+    ++group.scored;
+    if (event.oldest_version >= 0) {
+      group.oldest_version = group.oldest_version < 0 ? event.oldest_version
+                                                      : std::min(group.oldest_version, event.oldest_version);
+    }
+  } else if (is_retryable(event.failure) &&
+             member.attempt + 1 < static_cast<uint32_t>(options.max_attempts)) {
+    last_failure = event.failure;
+    ++member.attempt;
+    ++group.running;
+    ++retried;
+    start_episode({.task_ordinal = ordinal, .sample = event.episode.sample, .attempt = member.attempt});
+    return;
+  } else {
+    last_failure = event.failure;
+    member.state = MemberState::kFailed;
+    if (options.failed_members == FailedMemberPolicy::kDrop) {
+      ++consecutive_drops;
+      return drop(ordinal, "failed member: " + last_failure);
+    }
+  }
+  if (group.running > 0) return;
+  if (group.scored == 0) {
+    ++consecutive_drops;
+    return drop(ordinal, "no scored member: " + last_failure);
+  }
+  consecutive_drops = 0;
+  ready.insert(ordinal);
+}
+
+void Controller::State::trainer_ready() {
+  // A batch without anything to train ends without a step.
+  if (batch_in_training) ++trained_batches;
+  batch_in_training = false;
+  trainer_waiting = true;
+}
+
+void Controller::State::finish_step(const Event& event) {
+  if (!batch_in_training) throw internal_error("A step was finished of which the controller gave no batch.");
+  if (event.version < trained) {
+    throw internal_error(fmt::format("A step finished with version {}, below the version {} before it.",
+                                     event.version, trained));
+  }
+  batch_in_training = false;
+  ++trained_batches;
+  trained = event.version;
+}
+
+void Controller::State::finish_publication(const Event& event) {
+  if (publishing != event.version) {
+    throw internal_error(
+        fmt::format("Version {} was published without the controller's decision.", event.version));
+  }
+  publishing.reset();
+  served = event.version;
+}
+
+// They are over for their group, and hold their slots until they have ended.
+void Controller::State::cancel_members(uint64_t ordinal, OpenGroup& group) {
+  for (uint32_t sample = 0; sample < group.members.size(); ++sample) {
+    Member& member = group.members[sample];
+    if (member.state != MemberState::kRunning) continue;
+    member.state = MemberState::kFailed;
+    --group.running;
+    const EpisodeId id{.task_ordinal = ordinal, .sample = sample, .attempt = member.attempt};
+    cancelled.insert(id);
+    decisions.push_back({.kind = DecisionKind::kCancelEpisode, .episode = id});
+  }
+}
+
+// Cancels what runs and ends the decisions of the run.
+void Controller::State::stop(const std::string& reason) {
+  if (over) return;
+  for (auto& [ordinal, group] : groups) cancel_members(ordinal, group);
+  over = true;
+  decisions.push_back({.kind = DecisionKind::kFinish, .reason = reason});
+}
+
+void Controller::State::drop(uint64_t ordinal, const std::string& reason) {
+  decisions.push_back({.kind = DecisionKind::kDropGroup, .groups = {ordinal}, .reason = reason});
+  cancel_members(ordinal, groups.at(ordinal));
+  groups.erase(ordinal);
+  ready.erase(ordinal);
+  --dispatched;
+  ++dropped;
+}
+
+// Lag only grows: a ready group over the bound can never be trained, and its slot is free at once.
+void Controller::State::drop_stale() {
+  std::vector<uint64_t> too_old;
+  for (uint64_t ordinal : ready) {
+    const int64_t oldest = groups.at(ordinal).oldest_version;
+    if (oldest >= 0 && trained - oldest > options.max_staleness) too_old.push_back(ordinal);
+  }
+  for (uint64_t ordinal : too_old) {
+    ++stale;
+    drop(ordinal, fmt::format("stale: its oldest token is of version {}, training is at {}, the bound is {}",
+                              groups.at(ordinal).oldest_version, trained, options.max_staleness));
+  }
+}
+
+void Controller::State::publish() {
+  if (publishing || trained <= served) return;
+  publishing = trained;
+  decisions.push_back({.kind = DecisionKind::kPublish, .version = trained});
+}
+
+void Controller::State::consume() {
+  if (!trainer_waiting || trained_batches >= batch_limit()) return;
+  const auto wanted = static_cast<size_t>(options.groups_per_batch);
+  const bool all_there = !tasks_left() && ready.size() == groups.size();
+  if (ready.size() < wanted && !(all_there && !ready.empty())) return;
+  Decision decision{.kind = DecisionKind::kConsumeBatch, .version = trained};
+  while (!ready.empty() && decision.groups.size() < wanted) {
+    const uint64_t ordinal = *ready.begin();
+    ready.erase(ready.begin());
+    groups.erase(ordinal);
+    decision.groups.push_back(ordinal);
+  }
+  trainer_waiting = false;
+  batch_in_training = true;
+  decisions.push_back(std::move(decision));
+}
+
+std::optional<uint64_t> Controller::State::take_ordinal() {
+  if (!reopened.empty()) return reopened.extract(reopened.begin()).value();
+  if (next_ordinal < options.end_ordinal) return next_ordinal++;
+  return std::nullopt;
+}
+
+void Controller::State::admit() {
+  if (trained - served > std::min<int64_t>(options.max_ahead, options.max_staleness)) return;
+  const int64_t batches = std::min(options.max_ahead + trained_batches + 1, batch_limit());
+  const int64_t groups_allowed = batches * options.groups_per_batch;
+  while (dispatched < groups_allowed && running + options.group_size <= options.max_concurrent_episodes) {
+    const std::optional<uint64_t> ordinal = take_ordinal();
+    if (!ordinal) return;
+    ++dispatched;
+    OpenGroup& group = groups[*ordinal];
+    group.members.resize(static_cast<size_t>(options.group_size));
+    group.running = options.group_size;
+    for (uint32_t sample = 0; sample < group.members.size(); ++sample) {
+      start_episode({.task_ordinal = *ordinal, .sample = sample});
+    }
+  }
+}
+
+void Controller::State::finish_when_over() {
+  const bool steps_done = trained_batches >= batch_limit();
+  if (steps_done && trained <= served) return stop("all steps are done");
+  if (!steps_done && !batch_in_training && !tasks_left() && groups.empty() && trained <= served) {
+    return stop("no tasks are left");
+  }
+}
+
+void Controller::State::decide() {
+  if (consecutive_drops >= options.max_consecutive_drops) {
+    const std::string reason = fmt::format("{} groups in a row had to be dropped; the last failure was {}",
+                                           consecutive_drops, last_failure);
+    stop(reason);
+    decisions.back().kind = DecisionKind::kGiveUp;
+    return;
+  }
+  drop_stale();
+  publish();
+  consume();
+  admit();
+  finish_when_over();
+}
+
+Controller::Controller(const ControllerOptions& options) : state_(std::make_unique<State>(options)) {
+  check(options);
+}
+Controller::~Controller() = default;
+
+std::vector<Decision> Controller::handle(const Event& event) {
+  State& state = *state_;
+  if (event.kind != EventKind::kStarted && !state.started) {
+    throw internal_error("The controller was given an event before the run was started.");
+  }
+  switch (event.kind) {
+    case EventKind::kStarted:
+      state.start(event);
+      break;
+    case EventKind::kEpisodeFinished:
+      state.finish_episode(event);
+      break;
+    case EventKind::kTrainerReady:
+      state.trainer_ready();
+      break;
+    case EventKind::kStepFinished:
+      state.finish_step(event);
+      break;
+    case EventKind::kPublished:
+      state.finish_publication(event);
+      break;
+    case EventKind::kStopRequested:
+      state.stop("a stop was requested");
+      break;
+  }
+  if (!state.over) state.decide();
+  return std::exchange(state.decisions, {});
+}
+
+uint64_t Controller::next_ordinal() const { return state_->next_ordinal; }
+
+std::vector<uint64_t> Controller::open_ordinals() const {
+  std::vector<uint64_t> ordinals(state_->reopened.begin(), state_->reopened.end());
+  for (const auto& [ordinal, group] : state_->groups) ordinals.push_back(ordinal);
+  std::sort(ordinals.begin(), ordinals.end());
+  return ordinals;
+}
+
+int64_t Controller::trained_version() const { return state_->trained; }
+int64_t Controller::served_version() const { return state_->served; }
+int32_t Controller::running_episodes() const { return state_->running; }
+int32_t Controller::ready_groups() const { return static_cast<int32_t>(state_->ready.size()); }
+int32_t Controller::open_groups() const { return static_cast<int32_t>(state_->groups.size()); }
+int64_t Controller::dropped_groups() const { return state_->dropped; }
+int64_t Controller::stale_groups() const { return state_->stale; }
+int64_t Controller::retried_episodes() const { return state_->retried; }
+int64_t Controller::late_events() const { return state_->late; }
+
+}  // namespace stoker

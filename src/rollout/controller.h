@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "rollout/decision.h"
+
+namespace stoker {
+
+// What to do with a group some of whose members failed for good, that is: ended without a reward.
+enum class FailedMemberPolicy {
+  kShrink,  // it goes on with the others; without any it is dropped
+  kDrop,    // it is dropped, what still runs of it is cancelled
+};
+
+struct ControllerOptions {
+  int64_t total_steps = 1;              // optimizer steps of the run, those before a resume included
+  int32_t groups_per_batch = 1;         // B
+  int32_t group_size = 1;               // G
+  int32_t max_concurrent_episodes = 1;  // at least G
+  int32_t max_ahead = 0;            // eta: batches that dispatch may run ahead of training; 0: synchronous
+  int64_t max_staleness = 1 << 20;  // H: a group whose oldest token is older at training is dropped
+  int32_t max_attempts = 3;         // per episode, for failures of environment, infrastructure and tools
+  FailedMemberPolicy failed_members = FailedMemberPolicy::kShrink;
+  int32_t max_consecutive_drops = 64;  // groups dropped for failures, none complete between them: give up
+  uint64_t end_ordinal = std::numeric_limits<uint64_t>::max();  // tasks from here on do not exist
+
+  Json to_json() const;
+  static ControllerOptions from_json(const Json& json);  // throws Error(kInput)
+  bool operator==(const ControllerOptions&) const = default;
+};
+
+// Every decision of a run, as a pure state machine: events in, decisions out; no clock, no I/O, no
+// randomness. The same events give the same decisions, so the event log (event_log.h) replays a run.
+//
+// Admission (Fu et al. 2025, AReaL, section 5): a group may start while
+//   * groups dispatched so far, less those dropped, are fewer than (max_ahead + trained batches + 1) * B, and
+//     never more than the run will train;
+//   * its G episodes fit under max_concurrent_episodes;
+//   * the publication debt, trained version less served version, is at most min(max_ahead, max_staleness):
+//     synchronous episodes wait for the weights that they must be sampled from.
+// So a slot opens whenever a step, an episode or a drop ends. Retries take the slot of the attempt that
+// failed.
+//
+// A batch is the B ready groups of the lowest ordinals; at max_ahead = 0 these are exactly the dispatched
+// ones. What is ready and not taken stays for the next step. Only the last batch of a finite source may be
+// smaller.
+class Controller {
+ public:
+  // Options that admit nothing (G over the concurrency limit, counts below 1) throw Error(kInput).
+  explicit Controller(const ControllerOptions& options);
+  ~Controller();
+
+  // Events that break the protocol (a second start, a publication that was not asked for) throw
+  // Error(kInternal).
+  std::vector<Decision> handle(const Event& event);
+
+  // Ordinals below this were consumed or dropped, except `open_ordinals`: the position in the task stream
+  // that a checkpoint saves at a step boundary.
+  uint64_t next_ordinal() const;
+  std::vector<uint64_t> open_ordinals() const;
+
+  int64_t trained_version() const;
+  int64_t served_version() const;
+  int32_t running_episodes() const;  // cancelled ones that have not ended included
+  int32_t ready_groups() const;      // complete, not consumed: the depth of the train queue
+  int32_t open_groups() const;       // dispatched, not consumed, not dropped
+  int64_t dropped_groups() const;
+  int64_t stale_groups() const;  // of those dropped: too old
+  int64_t retried_episodes() const;
+  int64_t late_events() const;  // of attempts that were over or cancelled; counted and ignored
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "rollout/controller.h"
+#include "rollout/event_log.h"
+
+namespace stoker {
+namespace {
+
+// A random world around a controller: episodes that end in any order and way, a trainer, a publisher, events
+// that come late or twice. It keeps its own books from the decisions alone and checks every promise against
+// them.
+class RandomWorld {
+ public:
+  RandomWorld(uint64_t seed, const ControllerOptions& options, bool may_stop)
+      : options_(options),
+        random_({.run_seed = seed, .purpose = RandomPurpose::kSchedule}),
+        controller_(options),
+        may_stop_(may_stop) {
+    log_.push_back(event_log_header(options));
+    failure_share_ = random_.below(2) == 0 ? 0 : random_.uniform() * 0.4;
+  }
+
+  void run() {
+    handle({.kind = EventKind::kStarted});
+    for (int i = 0; i < 100000 && !over_; ++i) advance();
+    ASSERT_TRUE(over_) << "the run did not end";
+    while (!running_.empty() && !::testing::Test::HasFatalFailure()) finish(*running_.begin());
+    EXPECT_EQ(controller_.running_episodes(), 0);
+  }
+
+  const std::vector<Json>& log() const { return log_; }
+  const ControllerOptions& options() const { return options_; }
+  uint64_t consumed_groups() const { return consumed_.size(); }
+  int64_t trained() const { return trained_; }
+  const std::string& finish_reason() const { return finish_reason_; }
+
+ private:
+  void advance() {
+    const uint64_t choice = random_.below(100);
+    if (choice < 55 && !running_.empty()) return finish(any_running());
+    if (choice < 60 && !ended_.empty()) return repeat_late_event();
+    if (choice < 75 && publishing_ >= 0) return finish_publication();
+    if (choice < 90) return trainer_turn();
+    if (choice == 99 && may_stop_ && random_.below(20) == 0)
+      return handle({.kind = EventKind::kStopRequested});
+    if (running_.empty() && publishing_ < 0) trainer_turn();
+  }
+
+  const EpisodeId& any_running() { return *std::next(running_.begin(), random_.below(running_.size())); }
+
+  void finish(EpisodeId id) {
+    Event event{.kind = EventKind::kEpisodeFinished, .episode = id};
+    const double draw = random_.uniform();
+    if (draw < failure_share_) {
+      static const char* const kFailures[] = {"environment.timeout", "infrastructure.lost", "tool.timeout",
+                                              "reward.exception", "limit.wall_clock"};
+      event.failure = kFailures[random_.below(std::size(kFailures))];
+    } else {
+      event.scored = true;
+      event.oldest_version = version_at_start_.at(id);
+      if (draw > 0.98) event.failure = "limit.turns";
+    }
+    running_.erase(id);
+    ended_.push_back(event);
+    if (cancelled_.count(id) == 0 && event.scored) {
+      auto& group = open_.at(id.task_ordinal);
+      ++group.scored;
+      group.oldest = std::min(group.oldest, event.oldest_version);
+    }
+    handle(event);
+  }
+
+  void repeat_late_event() {
+    const int64_t late = controller_.late_events();
+    handle(ended_[random_.below(ended_.size())]);
+    EXPECT_EQ(controller_.late_events(), late + 1);
+  }
+
+  void finish_publication() {
+    served_ = publishing_;
+    publishing_ = -1;
+    handle({.kind = EventKind::kPublished, .version = served_});
+  }
+
+  void trainer_turn() {
+    if (training_) {
+      training_ = false;
+      if (random_.below(20) == 0) {  // nothing to train in it: no step
+        ++batches_;
+        trainer_waiting_ = true;
+        return handle({.kind = EventKind::kTrainerReady});
+      }
+      ++batches_;
+      ++trained_;
+      return handle({.kind = EventKind::kStepFinished, .version = trained_});
+    }
+    if (trainer_waiting_) return;
+    trainer_waiting_ = true;
+    handle({.kind = EventKind::kTrainerReady});
+  }
+
+  void handle(Event event) {
+    event.time = ++time_;
+    const std::vector<Decision> decisions = controller_.handle(event);
+    log_.push_back(event_log_line(event, decisions));
+    for (const Decision& decision : decisions) apply(decision);
+    if (!over_) check_never_idle();
+    EXPECT_EQ(controller_.running_episodes(), static_cast<int32_t>(running_.size()));
+  }
+
+  void apply(const Decision& decision) {
+    switch (decision.kind) {
+      case DecisionKind::kStartEpisode:
+        return started(decision.episode);
+      case DecisionKind::kCancelEpisode:
+        EXPECT_EQ(running_.count(decision.episode), 1u);
+        EXPECT_TRUE(cancelled_.insert(decision.episode).second);
+        return;
+      case DecisionKind::kConsumeBatch:
+        return consumed(decision);
+      case DecisionKind::kDropGroup:
+        EXPECT_EQ(open_.erase(decision.groups.at(0)), 1u);
+        EXPECT_TRUE(dropped_.insert(decision.groups.at(0)).second);
+        return;
+      case DecisionKind::kPublish:
+        EXPECT_EQ(publishing_, -1);
+        EXPECT_EQ(decision.version, trained_);
+        publishing_ = decision.version;
+        return;
+      case DecisionKind::kFinish:
+      case DecisionKind::kGiveUp:
+        EXPECT_FALSE(over_);
+        over_ = true;
+        finish_reason_ = decision.reason;
+    }
+  }
+
+  void started(const EpisodeId& id) {
+    EXPECT_TRUE(running_.insert(id).second);
+    EXPECT_LE(running_.size(), static_cast<size_t>(options_.max_concurrent_episodes));
+    EXPECT_LT(id.attempt, static_cast<uint32_t>(options_.max_attempts));
+    version_at_start_[id] = served_;
+    if (open_.emplace(id.task_ordinal, OpenGroup{}).second) {
+      EXPECT_LE(trained_ - served_, options_.max_ahead);
+      EXPECT_LE(static_cast<int64_t>(open_.size() + consumed_.size()),
+                (options_.max_ahead + batches_ + 1) * options_.groups_per_batch);
+      EXPECT_TRUE(ordinals_.insert(id.task_ordinal).second) << "an ordinal was dispatched twice";
+    }
+  }
+
+  void consumed(const Decision& decision) {
+    EXPECT_TRUE(trainer_waiting_);
+    trainer_waiting_ = false;
+    training_ = true;
+    EXPECT_EQ(decision.version, trained_);
+    EXPECT_TRUE(std::is_sorted(decision.groups.begin(), decision.groups.end()));
+    const bool source_ended = ordinals_.size() == options_.end_ordinal;
+    if (!source_ended) EXPECT_EQ(decision.groups.size(), static_cast<size_t>(options_.groups_per_batch));
+    for (uint64_t ordinal : decision.groups) {
+      const auto found = open_.find(ordinal);
+      ASSERT_NE(found, open_.end());
+      EXPECT_GE(found->second.scored, 1);
+      EXPECT_LE(trained_ - found->second.oldest, options_.max_staleness);
+      open_.erase(found);
+      EXPECT_TRUE(consumed_.insert(ordinal).second) << "a group was trained twice";
+    }
+    if (options_.max_ahead == 0) EXPECT_TRUE(open_.empty()) << "a synchronous batch leaves nothing behind";
+    for (const auto& [ordinal, group] : open_) {
+      // What is older stays behind only while a member of it runs.
+      if (ordinal > decision.groups.back()) continue;
+      EXPECT_TRUE(std::any_of(running_.begin(), running_.end(),
+                              [&](const EpisodeId& id) { return id.task_ordinal == ordinal; }));
+    }
+  }
+
+  // When admission allows another group, it has been started.
+  void check_never_idle() const {
+    if (trained_ - served_ > std::min<int64_t>(options_.max_ahead, options_.max_staleness)) return;
+    const int64_t batches = std::min(options_.max_ahead + batches_ + 1, options_.total_steps);
+    const bool allowed =
+        static_cast<int64_t>(open_.size() + consumed_.size()) < batches * options_.groups_per_batch;
+    const bool fits =
+        static_cast<int32_t>(running_.size()) + options_.group_size <= options_.max_concurrent_episodes;
+    EXPECT_FALSE(allowed && fits && ordinals_.size() < options_.end_ordinal) << "a slot is idle";
+  }
+
+  struct OpenGroup {
+    int32_t scored = 0;
+    int64_t oldest = std::numeric_limits<int64_t>::max() / 2;
+  };
+
+  ControllerOptions options_;
+  RandomStream random_;
+  Controller controller_;
+  bool may_stop_;
+  double failure_share_ = 0;
+  std::vector<Json> log_;
+  int64_t time_ = 0;
+
+  std::set<EpisodeId> running_, cancelled_;
+  std::map<EpisodeId, int64_t> version_at_start_;
+  std::vector<Event> ended_;
+  std::map<uint64_t, OpenGroup> open_;
+  std::set<uint64_t> ordinals_, consumed_, dropped_;
+  int64_t trained_ = 0, served_ = 0, publishing_ = -1, batches_ = 0;
+  bool training_ = false, trainer_waiting_ = false, over_ = false;
+  std::string finish_reason_;
+};
+
+ControllerOptions random_options(uint64_t seed) {
+  RandomStream random({.run_seed = seed, .purpose = RandomPurpose::kData});
+  ControllerOptions options;
+  options.total_steps = 1 + static_cast<int64_t>(random.below(12));
+  options.groups_per_batch = 1 + static_cast<int32_t>(random.below(4));
+  options.group_size = 1 + static_cast<int32_t>(random.below(4));
+  options.max_concurrent_episodes = options.group_size + static_cast<int32_t>(random.below(20));
+  options.max_ahead = static_cast<int32_t>(random.below(4));
+  options.max_staleness = random.below(2) == 0 ? 1 << 20 : static_cast<int64_t>(random.below(3));
+  options.max_attempts = 1 + static_cast<int32_t>(random.below(3));
+  options.failed_members = random.below(2) == 0 ? FailedMemberPolicy::kShrink : FailedMemberPolicy::kDrop;
+  if (random.below(4) == 0) options.end_ordinal = 1 + random.below(20);
+  return options;
+}
+
+TEST(ControllerProperty, RandomRunsKeepEveryPromiseAndReplay) {
+  int64_t events = 0;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world(seed, random_options(seed), seed % 5 == 0);
+    world.run();
+    const ReplayReport once = replay_event_log(world.log());
+    EXPECT_EQ(once.difference, std::nullopt);
+    EXPECT_EQ(once.events, static_cast<int64_t>(world.log().size()) - 1);
+    events += once.events;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(events, 100000);
+}
+
+TEST(ControllerProperty, ReplayFromTextGivesTheSameDigest) {
+  std::set<uint64_t> digests;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    RandomWorld world(seed, random_options(seed), seed % 3 == 0);
+    world.run();
+    std::vector<Json> read;
+    for (const Json& line : world.log()) read.push_back(Json::parse(line.dump()));
+    EXPECT_EQ(replay_event_log(read).digest, replay_event_log(world.log()).digest);
+    digests.insert(replay_event_log(read).digest);
+  }
+  EXPECT_GT(digests.size(), 150u) << "different runs have different digests";
+}
+
+TEST(ControllerProperty, RunsThatAreNotStoppedTrainEveryStep) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ControllerOptions options = random_options(seed);
+    options.end_ordinal = std::numeric_limits<uint64_t>::max();
+    RandomWorld world(seed, options, false);
+    world.run();
+    EXPECT_EQ(world.finish_reason(), "all steps are done");
+    EXPECT_EQ(world.consumed_groups(), static_cast<uint64_t>(options.total_steps * options.groups_per_batch));
+  }
+}
+
+TEST(ControllerProperty, AnEventLogThatWasChangedIsFound) {
+  RandomWorld world(7, random_options(7), false);
+  world.run();
+  std::vector<Json> log = world.log();
+  ASSERT_GT(log.size(), 2u);
+  log[1].set("decisions", Json::array());
+  const ReplayReport report = replay_event_log(log);
+  ASSERT_TRUE(report.difference.has_value());
+  EXPECT_EQ(report.difference->rfind("line 2 (started): logged []", 0), 0u) << *report.difference;
+}
+
+}  // namespace
+}  // namespace stoker

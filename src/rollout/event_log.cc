@@ -1,0 +1,242 @@
+#include "rollout/event_log.h"
+
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace stoker {
+namespace {
+
+constexpr std::array<const char*, 6> kEventNames = {"started",       "episode_finished", "trainer_ready",
+                                                    "step_finished", "published",        "stop_requested"};
+constexpr std::array<const char*, 7> kDecisionNames = {
+    "start_episode", "cancel_episode", "consume_batch", "drop_group", "publish", "finish", "give_up"};
+
+template <typename Kind, size_t kCount>
+Kind kind_from_name(const std::array<const char*, kCount>& names, const std::string& name, const char* what) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (name == names[i]) return static_cast<Kind>(i);
+  }
+  throw input_error(fmt::format("An event log names the {} '{}', which does not exist.", what, name));
+}
+
+Json to_array(const std::vector<uint64_t>& ordinals) {
+  Json::Array array;
+  for (uint64_t ordinal : ordinals) array.push_back(ordinal);
+  return Json::array(std::move(array));
+}
+
+std::vector<uint64_t> from_array(const Json& json) {
+  std::vector<uint64_t> ordinals;
+  for (const Json& ordinal : json.as_array()) ordinals.push_back(ordinal.as_uint());
+  return ordinals;
+}
+
+std::string episode_name(const EpisodeId& id) {
+  if (id.attempt == 0) return fmt::format("{}.{}", id.task_ordinal, id.sample);
+  return fmt::format("{}.{}.{}", id.task_ordinal, id.sample, id.attempt);
+}
+
+// FNV-1a, 64 bits.
+uint64_t extend_digest(uint64_t digest, std::string_view text) {
+  for (unsigned char byte : text) digest = (digest ^ byte) * 0x100000001b3u;
+  return digest;
+}
+
+}  // namespace
+
+EpisodeId parse_episode_id(std::string_view text) {
+  const auto refuse = [&] {
+    return input_error(
+        fmt::format("'{}' is no episode; one is written as task.sample or task.sample.attempt.", text));
+  };
+  std::array<uint64_t, 3> parts{};
+  size_t count = 0;
+  const char* at = text.data();
+  const char* end = text.data() + text.size();
+  while (true) {
+    if (count == parts.size()) throw refuse();
+    const auto [next, error] = std::from_chars(at, end, parts[count]);
+    if (error != std::errc() || (count > 0 && parts[count] > UINT32_MAX)) throw refuse();
+    ++count;
+    if (next == end) break;
+    if (*next != '.') throw refuse();
+    at = next + 1;
+  }
+  if (count < 2) throw refuse();
+  return {.task_ordinal = parts[0],
+          .sample = static_cast<uint32_t>(parts[1]),
+          .attempt = static_cast<uint32_t>(parts[2])};
+}
+
+Json Event::to_json() const {
+  Json json = Json::object({{"event", kEventNames[static_cast<size_t>(kind)]}, {"time", time}});
+  switch (kind) {
+    case EventKind::kStarted:
+      json.set("version", version);
+      json.set("first_ordinal", first_ordinal);
+      if (!open_ordinals.empty()) json.set("open_ordinals", to_array(open_ordinals));
+      break;
+    case EventKind::kEpisodeFinished:
+      json.set("episode", episode_name(episode));
+      if (!failure.empty()) json.set("failure", failure);
+      json.set("scored", scored);
+      json.set("oldest_version", oldest_version);
+      break;
+    case EventKind::kStepFinished:
+    case EventKind::kPublished:
+      json.set("version", version);
+      break;
+    case EventKind::kTrainerReady:
+    case EventKind::kStopRequested:
+      break;
+  }
+  return json;
+}
+
+Event Event::from_json(const Json& json) {
+  Event event;
+  event.kind = kind_from_name<EventKind>(kEventNames, json.at("event").as_string(), "event");
+  event.time = json.at("time").as_int();
+  switch (event.kind) {
+    case EventKind::kStarted:
+      event.version = json.at("version").as_int();
+      event.first_ordinal = json.at("first_ordinal").as_uint();
+      if (const Json* open = json.find("open_ordinals")) event.open_ordinals = from_array(*open);
+      break;
+    case EventKind::kEpisodeFinished:
+      event.episode = parse_episode_id(json.at("episode").as_string());
+      if (const Json* failure = json.find("failure")) event.failure = failure->as_string();
+      event.scored = json.at("scored").as_bool();
+      event.oldest_version = json.at("oldest_version").as_int();
+      break;
+    case EventKind::kStepFinished:
+    case EventKind::kPublished:
+      event.version = json.at("version").as_int();
+      break;
+    case EventKind::kTrainerReady:
+    case EventKind::kStopRequested:
+      break;
+  }
+  return event;
+}
+
+Json Decision::to_json() const {
+  Json json = Json::object({{"decision", kDecisionNames[static_cast<size_t>(kind)]}});
+  switch (kind) {
+    case DecisionKind::kStartEpisode:
+    case DecisionKind::kCancelEpisode:
+      json.set("episode", episode_name(episode));
+      break;
+    case DecisionKind::kConsumeBatch:
+      json.set("version", version);
+      json.set("groups", to_array(groups));
+      break;
+    case DecisionKind::kDropGroup:
+      json.set("groups", to_array(groups));
+      json.set("reason", reason);
+      break;
+    case DecisionKind::kPublish:
+      json.set("version", version);
+      break;
+    case DecisionKind::kFinish:
+    case DecisionKind::kGiveUp:
+      json.set("reason", reason);
+      break;
+  }
+  return json;
+}
+
+Decision Decision::from_json(const Json& json) {
+  Decision decision;
+  decision.kind = kind_from_name<DecisionKind>(kDecisionNames, json.at("decision").as_string(), "decision");
+  if (const Json* episode = json.find("episode")) decision.episode = parse_episode_id(episode->as_string());
+  if (const Json* groups = json.find("groups")) decision.groups = from_array(*groups);
+  if (const Json* version = json.find("version")) decision.version = version->as_int();
+  if (const Json* reason = json.find("reason")) decision.reason = reason->as_string();
+  return decision;
+}
+
+Json ControllerOptions::to_json() const {
+  return Json::object({{"total_steps", total_steps},
+                       {"groups_per_batch", groups_per_batch},
+                       {"group_size", group_size},
+                       {"max_concurrent_episodes", max_concurrent_episodes},
+                       {"max_ahead", max_ahead},
+                       {"max_staleness", max_staleness},
+                       {"max_attempts", max_attempts},
+                       {"failed_members", failed_members == FailedMemberPolicy::kShrink ? "shrink" : "drop"},
+                       {"max_consecutive_drops", max_consecutive_drops},
+                       {"end_ordinal", end_ordinal}});
+}
+
+ControllerOptions ControllerOptions::from_json(const Json& json) {
+  const auto small = [&](const char* name) { return static_cast<int32_t>(json.at(name).as_int()); };
+  const std::string& failed_members = json.at("failed_members").as_string();
+  if (failed_members != "shrink" && failed_members != "drop") {
+    throw input_error(fmt::format("failed_members is '{}'; it may be 'shrink' or 'drop'.", failed_members));
+  }
+  return {
+      .total_steps = json.at("total_steps").as_int(),
+      .groups_per_batch = small("groups_per_batch"),
+      .group_size = small("group_size"),
+      .max_concurrent_episodes = small("max_concurrent_episodes"),
+      .max_ahead = small("max_ahead"),
+      .max_staleness = json.at("max_staleness").as_int(),
+      .max_attempts = small("max_attempts"),
+      .failed_members = failed_members == "shrink" ? FailedMemberPolicy::kShrink : FailedMemberPolicy::kDrop,
+      .max_consecutive_drops = small("max_consecutive_drops"),
+      .end_ordinal = json.at("end_ordinal").as_uint()};
+}
+
+Json event_log_header(const ControllerOptions& options) {
+  return Json::object({{"event_log", 1}, {"options", options.to_json()}});
+}
+
+Json event_log_line(const Event& event, const std::vector<Decision>& decisions) {
+  Json json = event.to_json();
+  Json::Array array;
+  for (const Decision& decision : decisions) array.push_back(decision.to_json());
+  json.set("decisions", Json::array(std::move(array)));
+  return json;
+}
+
+ReplayReport replay_event_log(std::span<const Json> lines) {
+  if (lines.empty() || lines[0].find("event_log") == nullptr) {
+    throw input_error(
+        "This is no event log: its first line must hold \"event_log\" and the controller's options.");
+  }
+  if (lines[0].at("event_log").as_int() != 1) {
+    throw input_error(fmt::format("The event log has format {}; this program reads format 1.",
+                                  lines[0].at("event_log").dump()));
+  }
+  Controller controller(ControllerOptions::from_json(lines[0].at("options")));
+  ReplayReport report{.digest = 0xcbf29ce484222325u};
+  for (size_t i = 1; i < lines.size(); ++i) {
+    std::vector<Decision> logged;
+    Event event;
+    try {
+      event = Event::from_json(lines[i]);
+      for (const Json& decision : lines[i].at("decisions").as_array())
+        logged.push_back(Decision::from_json(decision));
+    } catch (const Error& error) {
+      throw input_error(fmt::format("Line {} of the event log: {}", i + 1, error.what()));
+    }
+    const std::vector<Decision> decisions = controller.handle(event);
+    ++report.events;
+    report.decisions += static_cast<int64_t>(decisions.size());
+    for (const Decision& decision : decisions)
+      report.digest = extend_digest(report.digest, decision.to_json().dump());
+    if (decisions != logged && !report.difference) {
+      report.difference = fmt::format(
+          "line {} ({}): logged {}, replayed {}", i + 1, kEventNames[static_cast<size_t>(event.kind)],
+          lines[i].at("decisions").dump(), event_log_line(event, decisions).at("decisions").dump());
+    }
+  }
+  return report;
+}
+
+}  // namespace stoker
