@@ -4,8 +4,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "async/task_record.h"
 #include "async/work.h"
@@ -96,9 +95,11 @@ class Executor {
   // Takes back the posted resumption of a coroutine that is being destroyed. O(ready work).
   virtual void forget(std::coroutine_handle<> handle) = 0;
 
-  // Tasks are destroyed where they stand instead of being joined; set for good by a StuckError.
+  // Tasks are destroyed where they stand instead of being joined: set for good by a StuckError, for a while
+  // by who destroys suspended tasks on purpose.
   bool tearing_down() const { return tearing_down_; }
-  void tear_down() { tearing_down_ = true; }
+  // Gives the former state.
+  bool tear_down(bool on = true) { return std::exchange(tearing_down_, on); }
 
   // Started tasks that have not ended, in order of start.
   const IntrusiveList<TaskRecord>& tasks() const { return tasks_; }
