@@ -1,10 +1,12 @@
-# stoker_area(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [DEPENDS area ...] [LIBRARIES target ...] [TEST_LIBRARIES target ...])
+# stoker_area(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [DEPENDS area ...] [LIBRARIES target ...]
+#             [TEST_LIBRARIES target ...] [FUZZERS thing_fuzz.cc ...])
 #
 # One static library 'stoker_NAME' and, when TESTS are given, one test binary 'NAME_test'.
 # DEPENDS are the areas whose headers this area may include; they link publicly, so that an include of an
-# undeclared area does not link. LIBRARIES are third-party targets, private to the area's sources.
+# undeclared area does not link. LIBRARIES are third-party targets, private to the area's sources. Each of FUZZERS
+# is a libFuzzer program, built by the preset 'fuzz' only.
 function(stoker_area name)
-  cmake_parse_arguments(AREA "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(AREA "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES;FUZZERS" ${ARGN})
   add_library(stoker_${name} STATIC ${AREA_SOURCES})
   target_include_directories(stoker_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   list(TRANSFORM AREA_DEPENDS PREPEND stoker_)
@@ -18,5 +20,13 @@ function(stoker_area name)
     target_compile_definitions(${name}_test PRIVATE STOKER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     target_precompile_headers(${name}_test PRIVATE <gtest/gtest.h> <string> <vector>)
     gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
+  endif()
+  if(STOKER_FUZZ)
+    foreach(source ${AREA_FUZZERS})
+      get_filename_component(fuzzer ${source} NAME_WE)
+      add_executable(${fuzzer} ${source})
+      target_link_libraries(${fuzzer} PRIVATE stoker_${name})
+      target_link_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
+    endforeach()
   endif()
 endfunction()

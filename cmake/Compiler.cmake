@@ -21,6 +21,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
 
 set(STOKER_SANITIZE "" CACHE STRING "Sanitizers of this build: empty, 'address' (with undefined) or 'thread'")
+option(STOKER_FUZZ "Build the libFuzzer programs; needs STOKER_SANITIZE=address" OFF)
 option(STOKER_UNITY "Compile each area as few large translation units (CI)" OFF)
 
 # Numbers must not depend on what the optimiser fuses: kernels ask for fused multiply-add by name.
@@ -35,6 +36,10 @@ elseif(STOKER_SANITIZE STREQUAL "thread")
   add_link_options(-fsanitize=thread)
 elseif(NOT STOKER_SANITIZE STREQUAL "")
   message(FATAL_ERROR "STOKER_SANITIZE is '${STOKER_SANITIZE}'; it may be empty, 'address' or 'thread'.")
+endif()
+
+if(STOKER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(STOKER_CCACHE ccache)
