@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,8 +12,24 @@ namespace stoker {
 // tools and arguments: ", " and ": " between the parts, floats in Python's repr.
 std::string python_json(const Json& value);
 
-// Length of the JSON object or array at the start of `text` (which must begin with '{' or '['), found by its
-// brackets and strings alone; nothing when it does not end. What lies inside need not be valid.
-std::optional<size_t> json_extent(std::string_view text);
+// What scan_json found at the start of a text.
+struct JsonScan {
+  enum class Status { kComplete, kIncomplete, kInvalid };
+
+  Status status = Status::kInvalid;
+  // Complete: one past the value's last byte. Incomplete: the text's size. Invalid: the first byte that
+  // cannot be part of the value.
+  size_t position = 0;
+  const char* reason = "";  // what was expected there, a clause: "a colon was expected"
+};
+
+// Reads one JSON value (RFC 8259) at the very start of `text` and says where it ends; what follows does not
+// matter. A number at the end of the text is incomplete, since digits could follow. Nesting is limited to 128
+// levels.
+JsonScan scan_json(std::string_view text);
+
+// `value` with each member name once, the last value kept at the first place, as Python's json.loads reads
+// it.
+Json without_duplicates(const Json& value);
 
 }  // namespace stoker

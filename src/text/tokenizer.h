@@ -35,6 +35,8 @@ struct EncodedToken {
   size_t end = 0;
 };
 
+struct TokenizerState;
+
 // A byte-level BPE tokenizer, read from Hugging Face's tokenizer.json. Immutable; any number of threads may
 // use one.
 //
@@ -78,10 +80,9 @@ class Tokenizer {
   bool is_control(int32_t id) const;
 
  private:
-  struct State;
-  explicit Tokenizer(std::unique_ptr<const State> state);
+  explicit Tokenizer(std::unique_ptr<const TokenizerState> state);
 
-  std::unique_ptr<const State> state_;
+  std::unique_ptr<const TokenizerState> state_;
 };
 
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;

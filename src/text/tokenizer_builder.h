@@ -16,9 +16,9 @@ const std::vector<std::string>& builder_control_tokens();
 // each, so that an episode is about half as long as in single characters.
 const std::vector<std::string>& builder_default_words();
 
-// A byte-level tokenizer.json without merges: ids 0 to 94 are newline and printable ASCII without the digits'
-// order changed, then the other bytes to 255, then the control tokens, then `words`, each one token wherever
-// it occurs in text (longest first from the left). A word that is empty, occurs twice, looks like a tag or
+// A byte-level tokenizer.json without merges: ids 0 to 95 are newline and printable ASCII in their order,
+// then come the other bytes up to 255, the control tokens, and `words`, each one token wherever it occurs in
+// text (longest first from the left). A word that is a single byte, occurs twice, looks like a tag or
 // contains a digit throws Error(kInput): digits stay single.
 Json build_tokenizer_json(const std::vector<std::string>& words);
 

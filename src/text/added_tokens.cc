@@ -1,0 +1,163 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace stoker {
+namespace {
+
+// Start of the character that ends at `end`; `end` itself at the start of the text.
+Utf8Step step_before(std::string_view text, size_t end) {
+  size_t start = end;
+  for (int back = 0; back < 4 && start > 0; ++back) {
+    --start;
+    Utf8Step step = utf8_step(text.substr(start, end - start));
+    if (step.valid && start + step.size == end) return step;
+  }
+  return {};
+}
+
+bool ends_with_word(std::string_view text, size_t end) {
+  Utf8Step step = step_before(text, end);
+  return step.valid && is_word(step.code_point);
+}
+
+bool starts_with_word(std::string_view text) {
+  if (text.empty()) return false;
+  Utf8Step step = utf8_step(text);
+  return step.valid && is_word(step.code_point);
+}
+
+// Start of the white space that ends at `end`, not before `lowest`.
+size_t space_start(std::string_view text, size_t end, size_t lowest) {
+  while (end > lowest) {
+    Utf8Step step = step_before(text, end);
+    if (!step.valid || !is_space(step.code_point) || end - step.size < lowest) break;
+    end -= step.size;
+  }
+  return end;
+}
+
+// End of the white space that starts at `begin`, not after `highest`.
+size_t space_end(std::string_view text, size_t begin, size_t highest) {
+  while (begin < highest) {
+    Utf8Step step = utf8_step(text.substr(begin, highest - begin));
+    if (!step.valid || !is_space(step.code_point)) break;
+    begin += step.size;
+  }
+  return begin;
+}
+
+bool allowed(const AddedToken& token, AddedTokens which) {
+  switch (which) {
+    case AddedTokens::kPlain:
+      return !token.is_control();
+    case AddedTokens::kNonSpecial:
+      return !token.special;
+    case AddedTokens::kAll:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool AddedToken::is_control() const {
+  if (special) return true;
+  return content.size() >= 3 && content.front() == '<' && content.back() == '>' &&
+         content.find_first_of(" \t\n") == std::string::npos;
+}
+
+AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    insert(tokens_[i].normalized ? normalized_ : raw_, static_cast<int32_t>(i));
+  }
+}
+
+void AddedTokenFinder::insert(Tree& tree, int32_t token) {
+  int32_t node = 0;
+  for (char c : tokens_[token].content) {
+    uint8_t byte = static_cast<uint8_t>(c);
+    auto& children = tree.nodes[node].children;
+    auto at = std::lower_bound(children.begin(), children.end(), std::pair<uint8_t, int32_t>(byte, 0));
+    if (at != children.end() && at->first == byte) {
+      node = at->second;
+      continue;
+    }
+    int32_t child = static_cast<int32_t>(tree.nodes.size());
+    children.insert(at, {byte, child});
+    if (node == 0) tree.first[byte] = child;
+    tree.nodes.emplace_back();  // invalidates `children`
+    node = child;
+  }
+  tree.nodes[node].token = token;
+}
+
+const AddedToken* AddedTokenFinder::longest_match(const Tree& tree, std::string_view text) const {
+  const AddedToken* longest = nullptr;
+  int32_t node = tree.first[static_cast<uint8_t>(text[0])];
+  for (size_t i = 1; node != 0; ++i) {
+    if (tree.nodes[node].token >= 0) longest = &tokens_[tree.nodes[node].token];
+    if (i == text.size()) break;
+    uint8_t byte = static_cast<uint8_t>(text[i]);
+    const auto& children = tree.nodes[node].children;
+    auto at = std::lower_bound(children.begin(), children.end(), std::pair<uint8_t, int32_t>(byte, 0));
+    node = at != children.end() && at->first == byte ? at->second : 0;
+  }
+  return longest;
+}
+
+void AddedTokenFinder::split_segment(const Tree& tree, std::string_view text, const TextSegment& segment,
+                                     const std::vector<TrustRange>& ranges,
+                                     std::vector<TextSegment>& out) const {
+  std::string_view context = text.substr(0, segment.end);
+  size_t done = segment.begin;  // everything before is in `out`
+  auto range = std::partition_point(ranges.begin(), ranges.end(),
+                                    [&](const TrustRange& r) { return r.end <= segment.begin; });
+  for (size_t at = segment.begin; at < segment.end;) {
+    while (at >= range->end) ++range;
+    const AddedToken* token = longest_match(tree, text.substr(at, std::min(range->end, segment.end) - at));
+    if (token == nullptr) {
+      ++at;
+      continue;
+    }
+    size_t begin = at;
+    size_t end = at + token->content.size();
+    at = end;
+    if (!allowed(*token, range->added_tokens)) continue;
+    if (token->single_word) {
+      bool word_before = begin > segment.begin && ends_with_word(context, begin);
+      if (word_before || starts_with_word(context.substr(end))) continue;
+    }
+    if (token->lstrip) begin = space_start(text, begin, done);
+    if (token->rstrip) end = space_end(text, end, segment.end);
+    if (done < begin) out.push_back({nullptr, done, begin});
+    out.push_back({token, begin, end});
+    done = end;
+    at = std::max(at, end);
+  }
+  if (done < segment.end) out.push_back({nullptr, done, segment.end});
+}
+
+std::vector<TextSegment> AddedTokenFinder::split(std::string_view text,
+                                                 const std::vector<TrustRange>& ranges) const {
+  std::vector<TextSegment> segments;
+  if (!text.empty()) segments.push_back({nullptr, 0, text.size()});
+  for (const Tree* tree : {&raw_, &normalized_}) {
+    if (tree->nodes.size() == 1) continue;
+    std::vector<TextSegment> cut;
+    for (const TextSegment& segment : segments) {
+      if (segment.token != nullptr) {
+        cut.push_back(segment);
+      } else {
+        split_segment(*tree, text, segment, ranges, cut);
+      }
+    }
+    segments = std::move(cut);
+  }
+  return segments;
+}
+
+}  // namespace stoker

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace stoker {
+
+// An entry of tokenizer.json's added_tokens: text that is one token wherever it occurs.
+struct AddedToken {
+  int32_t id = 0;
+  std::string content;
+  bool special = false;      // control; left out by decode on request
+  bool single_word = false;  // only between characters that are no word characters
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // takes the white space after it
+  bool normalized = true;    // searched for after the others, in the normalized text
+
+  // Special, or a tag in angle brackets.
+  bool is_control() const;
+};
+
+// A stretch of text: one added token, or text between them.
+struct TextSegment {
+  const AddedToken* token = nullptr;
+  size_t begin = 0;  // [begin, end) of the text
+  size_t end = 0;
+};
+
+// A part of the text and what may be found in it.
+struct TrustRange {
+  size_t begin = 0;
+  size_t end = 0;
+  AddedTokens added_tokens = AddedTokens::kPlain;
+};
+
+// Finds added tokens: leftmost, the longest there, as the reference does, with its order of passes (first
+// those that are not normalized, then the others in what is left) and its rule that a match which may not
+// become a token still hides what lies inside it.
+class AddedTokenFinder {
+ public:
+  AddedTokenFinder() = default;
+  explicit AddedTokenFinder(std::vector<AddedToken> tokens);
+
+  const std::vector<AddedToken>& tokens() const { return tokens_; }
+
+  // Cuts `text` at the added tokens. `ranges` tile the text in order; a token lies within one of them.
+  std::vector<TextSegment> split(std::string_view text, const std::vector<TrustRange>& ranges) const;
+
+ private:
+  // A tree over the bytes of the contents of one pass.
+  struct Node {
+    std::vector<std::pair<uint8_t, int32_t>> children;  // in order of the byte
+    int32_t token = -1;                                 // index into tokens_
+  };
+  struct Tree {
+    std::vector<Node> nodes{Node{}};
+    std::array<int32_t, 256> first{};  // children of the root; 0: none
+  };
+
+  void insert(Tree& tree, int32_t token);
+  const AddedToken* longest_match(const Tree& tree, std::string_view text) const;
+  void split_segment(const Tree& tree, std::string_view text, const TextSegment& segment,
+                     const std::vector<TrustRange>& ranges, std::vector<TextSegment>& out) const;
+
+  std::vector<AddedToken> tokens_;
+  Tree raw_;
+  Tree normalized_;
+};
+
+}  // namespace stoker
