@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/task.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "environment/tool.h"
+#include "text/message.h"
+#include "trajectory/episode_record.h"
+
+namespace stoker {
+
+// One row of the task stream.
+struct TaskRow {
+  std::string id;  // unique within its environment
+  Json fields;     // the row as an object: prompt or messages, answer, ...
+};
+
+// What the environment tells the model. An empty list with `done` set ends the episode without a further
+// turn.
+struct Observation {
+  std::vector<Message> messages;
+  bool done = false;
+};
+
+// One finished turn of the policy, as the environment sees it: calls have been run by the agent already.
+struct Action {
+  int32_t turn = 0;
+  std::string text;     // decoded, without the end token
+  std::string content;  // without reasoning and calls
+  std::vector<ToolCall> tool_calls;
+  std::vector<Message> tool_results;
+};
+
+// The outside world of one episode. Calls come one at a time: reset, then steps, then close exactly once on
+// every path out, cancellation included. Each is given a deadline by the caller. Thrown exceptions count as
+// environment failures.
+class Environment {
+ public:
+  virtual ~Environment() = default;
+
+  // The first messages. `seed` is for the environment's own randomness; the same row and seed give the same
+  // episode.
+  virtual Task<Result<Observation>> reset(const TaskRow& task, uint64_t seed) = 0;
+  virtual Task<Result<Observation>> step(const Action& action) = 0;
+  virtual Task<> close() = 0;
+
+  // Tools that the model may call in this episode; owned by the environment, valid until close.
+  virtual std::vector<Tool*> tools() { return {}; }
+};
+
+// What a reward sees: everything that happened.
+struct EpisodeView {
+  const TaskRow& task;
+  const std::vector<Message>& messages;  // the whole conversation
+  const EpisodeRecord& record;
+};
+
+struct RewardResult {
+  double reward = 0;
+  bool success = false;
+};
+
+// Scores a finished episode. A Failure means "not scored", which is never zero.
+class Reward {
+ public:
+  virtual ~Reward() = default;
+  virtual std::string name() const = 0;
+  virtual Task<Result<RewardResult>> score(const EpisodeView& episode) = 0;
+};
+
+}  // namespace stoker
