@@ -10,6 +10,10 @@
 
 namespace stoker {
 
+namespace detail {
+class DeadlineContext;
+}
+
 enum class CancelReason : uint8_t {
   kRequested = 1,  // somebody asked: the result is not wanted any more
   kDeadline = 2,   // a deadline passed
@@ -94,6 +98,16 @@ class CancellationToken {
 
  private:
   friend class CancellationSource;
+  friend class detail::DeadlineContext;
+
+  // A token of a state of its own, which only friends can request.
+  static CancellationToken fresh() {
+    CancellationToken token;
+    token.state_ = new CancellationState;
+    return token;
+  }
+  void request(CancelReason reason) const { state_->request(reason); }
+
   explicit CancellationToken(CancellationState* state) : state_(state) {
     if (state_ != nullptr) state_->retain();
   }

@@ -91,7 +91,7 @@ class Channel {
         accepted_ = channel_.try_send(value_);
         if (accepted_ || channel_.closed_) return false;
       }
-      if (!begin(handle, {"Channel.send", channel_.name_})) return false;
+      if (!begin(handle, channel_.senders_.site())) return false;
       channel_.senders_.push_back(*this);
       return true;
     }
@@ -121,7 +121,7 @@ class Channel {
         value_ = channel_.try_receive();
         if (value_ || channel_.closed_) return false;
       }
-      if (!begin(handle, {"Channel.receive", channel_.name_})) return false;
+      if (!begin(handle, channel_.receivers_.site())) return false;
       channel_.receivers_.push_back(*this);
       return true;
     }
@@ -139,8 +139,8 @@ class Channel {
   std::string name_;
   std::deque<T> values_;
   bool closed_ = false;
-  WaitQueue senders_{"Channel"};
-  WaitQueue receivers_{"Channel"};
+  WaitQueue senders_{"Channel.send", name_};
+  WaitQueue receivers_{"Channel.receive", name_};
 };
 
 }  // namespace stoker

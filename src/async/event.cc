@@ -9,7 +9,7 @@ class Event::Awaiter final : public Waiter {
   template <typename Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
     if (event_.set_ && !handle.promise().context().cancellation.requested()) return false;
-    if (!begin(handle, {"Event.wait", event_.name_})) return false;
+    if (!begin(handle, event_.waiters_.site())) return false;
     event_.waiters_.push_back(*this);
     return true;
   }

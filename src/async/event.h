@@ -31,7 +31,7 @@ class Event {
 
   std::string name_;
   bool set_ = false;
-  WaitQueue waiters_{"Event"};
+  WaitQueue waiters_{"Event.wait", name_};
 };
 
 }  // namespace stoker

@@ -103,7 +103,7 @@ class Executor {
 
   // Started tasks that have not ended, in order of start.
   const IntrusiveList<TaskRecord>& tasks() const { return tasks_; }
-  void add_task(TaskRecord& record) { tasks_.push_back(record); }
+  IntrusiveList<TaskRecord>& tasks() { return tasks_; }
 
  protected:
   // Takes an armed timer out; its `executor_` is cleared by the caller.

@@ -57,6 +57,15 @@ class IntrusiveList {
     head_.previous_ = &hook;
   }
 
+  // The first element that matches; null when none does. O(n).
+  template <typename Match>
+  T* find_if(Match&& match) {
+    for (ListHook<T>* hook = head_.next_; hook != &head_; hook = hook->next_) {
+      if (match(static_cast<const T&>(*hook))) return static_cast<T*>(hook);
+    }
+    return nullptr;
+  }
+
   // Calls visit(element) for each, first to last; `visit` must not change the list.
   template <typename Visit>
   void for_each(Visit&& visit) const {

@@ -48,7 +48,7 @@ class PoolWait final : public Waiter, private Timer {
   }
   template <typename Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
-    begin(handle, {"Pool.run", pool_.options_.name}, Shield::kShielded);
+    begin(handle, pool_.site_, Shield::kShielded);
     job_->wait_ = this;
     job_->executor_ = context().executor;
     pool_.submit(job_);
@@ -97,7 +97,8 @@ class PoolWait final : public Waiter, private Timer {
 Pool::Pool(PoolOptions options)
     : options_(std::move(options)),
       shared_(std::make_shared<Shared>()),
-      virtual_threads_(std::max(options_.threads, 1), options_.name) {
+      virtual_threads_(std::max(options_.threads, 1), options_.name),
+      site_{"Pool.run", options_.name} {
   options_.threads = std::max(options_.threads, 1);
 }
 

@@ -140,6 +140,7 @@ class Pool {
   PoolOptions options_;
   std::shared_ptr<Shared> shared_;  // lost threads keep it
   Semaphore virtual_threads_;
+  WaitSite site_;
 };
 
 }  // namespace stoker

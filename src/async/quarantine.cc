@@ -6,6 +6,9 @@
 #include "async/root_task.h"
 
 namespace stoker {
+namespace {
+constexpr WaitSite kWatch{"Quarantine", {}};
+}  // namespace
 
 // Waits, whatever the caller's token says, until woken or until a time.
 class Quarantine::Watch final : public Waiter, private Timer {
@@ -15,7 +18,7 @@ class Quarantine::Watch final : public Waiter, private Timer {
   bool await_ready() const { return false; }
   template <typename Promise>
   void await_suspend(std::coroutine_handle<Promise> handle) {
-    begin(handle, {"Quarantine", {}}, Shield::kShielded);
+    begin(handle, kWatch, Shield::kShielded);
     context().executor->arm(*this, time_);
   }
   void await_resume() {

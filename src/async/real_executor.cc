@@ -120,7 +120,7 @@ void RealExecutor::run_loop(const Stop& stop) {
       work();
       if (stop()) return;
     }
-    loop.context.poll();
+    if (!loop.ready.empty()) loop.context.poll();
   }
 }
 

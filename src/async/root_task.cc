@@ -16,17 +16,14 @@ RootTask::RootTask(Executor& executor, CancellationToken cancellation, Task<void
       context_{&executor, this, std::move(cancellation)},
       task_(std::move(task)) {
   task_.handle_.promise().attach(context_);
-  executor.add_task(*this);
+  executor.tasks().push_back(*this);
 }
 
 RootTask::~RootTask() {
-  // Until its first run the coroutine has no waiter that could take back the posted resumption.
-  if (started_ && executor().tearing_down()) executor().forget(task_.handle_);
+  // Before its first run the coroutine has no waiter that would take back the posted resumption.
+  if (executor().tearing_down()) executor().forget(task_.handle_);
 }
 
-void RootTask::start() {
-  started_ = true;
-  executor().post(Continuation{task_.handle_, this});
-}
+void RootTask::start() { executor().post(Continuation{task_.handle_, this}); }
 
 }  // namespace stoker

@@ -27,7 +27,6 @@ class RootTask : public TaskRecord {
  private:
   TaskContext context_;
   Task<void> task_;
-  bool started_ = false;
 };
 
 }  // namespace stoker

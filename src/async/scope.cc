@@ -7,10 +7,12 @@
 
 namespace stoker {
 
-class Scope::Child final : public RootTask, public ListHook<Child> {
+class Scope::Child final : public RootTask {
  public:
   Child(Scope& scope, Task<void> task, std::string name)
       : RootTask(*scope.executor_, scope.token(), std::move(task), std::move(name)), scope_(scope) {}
+
+  bool belongs_to(const Scope& scope) const { return &scope_ == &scope; }
 
  private:
   void finished() noexcept override { scope_.end(*this, exception()); }
@@ -26,7 +28,7 @@ class JoinAwaiter final : public Waiter {
   bool await_ready() const { return false; }
   template <typename Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
-    if (begin(handle, {"Scope.join", {}}, Shield::kShielded)) queue_.push_back(*this);
+    if (begin(handle, queue_.site(), Shield::kShielded)) queue_.push_back(*this);
     return true;
   }
   void await_resume() { finish(); }
@@ -40,22 +42,31 @@ class JoinAwaiter final : public Waiter {
 Scope::Scope(Executor& executor, const CancellationToken& parent) : executor_(&executor), source_(parent) {}
 
 Scope::~Scope() {
-  if (running_ == 0) return;
-  if (!executor_->tearing_down()) {
-    std::string names;
-    int listed = 0;
-    children_.for_each([&](const Child& child) {
-      if (++listed <= 5) names += (listed > 1 ? ", '" : "'") + child.name() + "'";
-    });
-    abort_with("A Scope is destroyed while " + std::to_string(running_) + " of its tasks run (" + names +
-               (running_ > 5 ? ", ..." : "") + "); await join() first.");
+  const auto is_child = [this](const TaskRecord& record) {
+    const auto* child = dynamic_cast<const Child*>(&record);
+    return child != nullptr && child->belongs_to(*this);
+  };
+  if (running_ > 0 && !executor_->tearing_down()) abort_with_names(is_child);
+  while (TaskRecord* child = running_ > 0 ? executor_->tasks().find_if(is_child) : nullptr) {
+    --running_;
+    delete static_cast<Child*>(child);
   }
-  while (!children_.empty()) delete &children_.front();
+}
+
+void Scope::abort_with_names(FunctionRef<bool(const TaskRecord&)> is_child) const {
+  constexpr size_t kListed = 5;
+  std::string names;
+  size_t listed = 0;
+  executor_->tasks().for_each([&](const TaskRecord& record) {
+    if (!is_child(record) || ++listed > kListed) return;
+    names += (listed > 1 ? ", '" : "'") + record.name() + "'";
+  });
+  abort_with("A Scope is destroyed while " + std::to_string(running_) + " of its tasks run (" + names +
+             (running_ > kListed ? ", ..." : "") + "); await join() first.");
 }
 
 void Scope::spawn(Task<void> task, std::string name) {
   auto* child = new Child(*this, std::move(task), std::move(name));
-  children_.push_back(*child);
   ++running_;
   child->start();
 }

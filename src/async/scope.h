@@ -5,6 +5,7 @@
 #include <string>
 
 #include "async/cancellation_token.h"
+#include "async/function_ref.h"
 #include "async/task.h"
 #include "async/waiter.h"
 
@@ -55,13 +56,13 @@ class Scope {
   class Child;
 
   void end(Child& child, const std::exception_ptr& exception) noexcept;
+  [[noreturn]] void abort_with_names(FunctionRef<bool(const TaskRecord&)> is_child) const;
 
   Executor* executor_;
   CancellationSource source_;
-  IntrusiveList<Child> children_;
   size_t running_ = 0;
   std::exception_ptr failure_;
-  WaitQueue joiners_{"Scope"};
+  WaitQueue joiners_{"Scope.join", {}};
 };
 
 // Runs body(scope) and joins the scope on every way out; when the body throws, the tasks are cancelled first

@@ -29,7 +29,7 @@ class Semaphore::Awaiter final : public Waiter {
       granted_ = true;
       return false;
     }
-    if (!begin(handle, {"Semaphore.acquire", semaphore_.name_})) return false;
+    if (!begin(handle, semaphore_.waiters_.site())) return false;
     semaphore_.waiters_.push_back(*this);
     return true;
   }

@@ -80,7 +80,7 @@ class Semaphore {
   int64_t total_;
   int64_t available_;
   std::string name_;
-  WaitQueue waiters_{"Semaphore"};
+  WaitQueue waiters_{"Semaphore.acquire", name_};
 };
 
 inline void Permit::release() {

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "async/waiter.h"
+
 namespace stoker {
 namespace {
 
@@ -13,10 +15,7 @@ constexpr size_t kNamedTasks = 8;  // in the sentence; StuckError::tasks() has t
 std::vector<StuckTask> stuck_tasks(const IntrusiveList<TaskRecord>& tasks) {
   std::vector<StuckTask> stuck;
   tasks.for_each([&](const TaskRecord& record) {
-    const WaitSite& site = record.waiting();
-    std::string awaits = site.operation == nullptr ? "ready" : site.operation;
-    if (!site.name.empty()) awaits += fmt::format(" '{}'", site.name);
-    stuck.push_back({record.name(), std::move(awaits)});
+    stuck.push_back({record.name(), record.waiting() == nullptr ? "ready" : describe(*record.waiting())});
   });
   return stuck;
 }

@@ -5,13 +5,16 @@
 namespace stoker {
 namespace {
 
+constexpr WaitSite kSleep{"sleep", {}};
+constexpr WaitSite kYield{"yield", {}};
+
 class SleepAwaiter final : public Waiter, private Timer {
  public:
   explicit SleepAwaiter(TimePoint time) : time_(time) {}
   bool await_ready() const { return false; }
   template <typename Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
-    if (!begin(handle, {"sleep", {}})) return false;
+    if (!begin(handle, kSleep)) return false;
     context().executor->arm(*this, time_);
     return true;
   }
@@ -29,7 +32,7 @@ class YieldAwaiter final : public Waiter {
   bool await_ready() const { return false; }
   template <typename Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
-    if (!begin(handle, {"yield", {}})) return false;
+    if (!begin(handle, kYield)) return false;
     wake();
     return true;
   }

@@ -7,10 +7,10 @@
 
 namespace stoker {
 
-// What a suspended task waits for: "Channel.receive" and the name its owner gave to the channel. Views: both
-// must live as long as the wait.
+// What a suspended task waits for: "Channel.receive" and the name its owner gave to the channel. Lives in the
+// primitive, at least as long as the wait.
 struct WaitSite {
-  const char* operation = nullptr;  // null: the task is running or ready
+  const char* operation;
   std::string_view name;
 };
 
@@ -24,8 +24,9 @@ class TaskRecord : public ListHook<TaskRecord> {
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
-  const WaitSite& waiting() const { return waiting_; }
-  void set_waiting(WaitSite site) { waiting_ = site; }
+  // Null: the task is running or ready.
+  const WaitSite* waiting() const { return waiting_; }
+  void set_waiting(const WaitSite* site) { waiting_ = site; }
 
   // Called once, at the final suspension of the task's coroutine; may destroy this and the coroutine's frame.
   virtual void finished() noexcept = 0;
@@ -35,7 +36,7 @@ class TaskRecord : public ListHook<TaskRecord> {
 
  private:
   std::string name_;
-  WaitSite waiting_;
+  const WaitSite* waiting_ = nullptr;
 };
 
 }  // namespace stoker

@@ -9,24 +9,53 @@
 #include "async/task.h"
 
 namespace stoker {
+namespace detail {
 
-// Requests a source with kDeadline at a time of the executor's clock, unless destroyed before.
-class DeadlineTimer final : private Timer {
+// The context of a task with a deadline: cancelled by the outer one, or with kDeadline when the time has
+// come.
+class DeadlineContext final : private CancellationNode, private Timer {
  public:
-  DeadlineTimer(Executor& executor, TimePoint time, CancellationSource& source) : source_(source) {
-    executor.arm(*this, time);
+  DeadlineContext(TaskContext& outer, TimePoint deadline);
+
+  TaskContext& inner() { return inner_; }
+  // For who caught Cancelled from within: throws the outer context's cancellation if there is one, and
+  // otherwise tells whether the deadline has passed.
+  bool passed() const {
+    outer_.cancellation.throw_if_requested();
+    return inner_.cancellation.requested();
   }
-  bool passed() const { return passed_; }
 
  private:
-  void fire() override {
-    passed_ = true;
-    source_.request(CancelReason::kDeadline);
-  }
+  void on_cancel(CancelReason reason) override;
+  void fire() override;
 
-  CancellationSource& source_;
-  bool passed_ = false;
+  TaskContext& outer_;
+  TaskContext inner_;
 };
+
+template <typename T>
+using Limited = std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>;
+
+// One coroutine for both forms, so that a waiting task holds one frame less. kRelative: `limit` counts
+// from the start of this task; otherwise it is a time of the executor's clock.
+template <bool kRelative, typename T>
+Task<Limited<T>> with_limit(Duration limit, Task<T> task) {
+  TaskContext& outer = co_await current_context();
+  DeadlineContext context(outer, (kRelative ? outer.executor->now() : TimePoint{}) + limit);
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await in_context(context.inner(), std::move(task));
+      co_return true;
+    } else {
+      co_return co_await in_context(context.inner(), std::move(task));
+    }
+  } catch (const Cancelled&) {
+    if (!context.passed()) throw;
+  }
+  co_return Limited<T>{};
+}
+
+}  // namespace detail
 
 // Runs `task` with a limit of time. At the limit the task is cancelled with kDeadline; then this waits for it
 // to end, so nothing of it runs afterwards (a task that does not heed cancellation delays the caller: see
@@ -37,36 +66,14 @@ class DeadlineTimer final : private Timer {
 //   std::optional<Completion> completion = co_await with_timeout(30s, engine.generate(request));
 //   if (!completion) co_return Failure{FailureClass::kLimit, "timeout", "..."};
 template <typename T>
-Task<std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>> with_deadline(TimePoint deadline,
-                                                                                  Task<T> task) {
-  TaskContext context = co_await current_context();
-  const CancellationToken outer = context.cancellation;
-  CancellationSource source(outer);
-  context.cancellation = source.token();
-  DeadlineTimer timer(*context.executor, deadline, source);
-  try {
-    if constexpr (std::is_void_v<T>) {
-      co_await detail::in_context(context, std::move(task));
-      co_return true;
-    } else {
-      co_return co_await detail::in_context(context, std::move(task));
-    }
-  } catch (const Cancelled&) {
-    outer.throw_if_requested();
-    if (!timer.passed()) throw;
-  }
-  if constexpr (std::is_void_v<T>) {
-    co_return false;
-  } else {
-    co_return std::nullopt;
-  }
+Task<detail::Limited<T>> with_timeout(Duration limit, Task<T> task) {
+  return detail::with_limit<true>(limit, std::move(task));
 }
 
+// The same with the limit as a time of the executor's clock.
 template <typename T>
-Task<std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>> with_timeout(Duration limit,
-                                                                                 Task<T> task) {
-  Executor& executor = co_await current_executor();
-  co_return co_await with_deadline(executor.now() + limit, std::move(task));
+Task<detail::Limited<T>> with_deadline(TimePoint deadline, Task<T> task) {
+  return detail::with_limit<false>(deadline.time_since_epoch(), std::move(task));
 }
 
 }  // namespace stoker

@@ -10,7 +10,8 @@ Waiter::~Waiter() {
   if (state_ == State::kPosted) context_->executor->forget(handle_);
 }
 
-bool Waiter::begin(std::coroutine_handle<> handle, TaskContext& context, WaitSite site, Shield shield) {
+bool Waiter::begin(std::coroutine_handle<> handle, TaskContext& context, const WaitSite& site,
+                   Shield shield) {
   handle_ = handle;
   context_ = &context;
   if (shield == Shield::kCancellable) {
@@ -21,13 +22,13 @@ bool Waiter::begin(std::coroutine_handle<> handle, TaskContext& context, WaitSit
     context.cancellation.subscribe(*this);
   }
   state_ = State::kWaiting;
-  context.record->set_waiting(site);
+  context.record->set_waiting(&site);
   return true;
 }
 
 void Waiter::post() {
   state_ = State::kPosted;
-  context_->record->set_waiting({});
+  context_->record->set_waiting(nullptr);
   context_->executor->post(Continuation{handle_, context_->record});
 }
 
@@ -52,8 +53,14 @@ void Waiter::finish() {
 
 WaitQueue::~WaitQueue() {
   if (waiters_.empty() || waiters_.front().tearing_down()) return;
-  abort_with(std::string(kind_) + " is destroyed while task '" + waiters_.front().record().name() +
-             "' waits for it; join or cancel its users first.");
+  abort_with(describe(site_) + " is destroyed under the waiting task '" + waiters_.front().record().name() +
+             "'; join or cancel its users first.");
+}
+
+std::string describe(const WaitSite& site) {
+  std::string text = site.operation;
+  if (!site.name.empty()) text.append(" '").append(site.name).append("'");
+  return text;
 }
 
 void abort_with(const std::string& sentence) {

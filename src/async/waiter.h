@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coroutine>
+#include <string>
 #include <string_view>
 
 #include "async/cancellation_token.h"
@@ -35,7 +36,8 @@ class Waiter : public ListHook<Waiter>, private CancellationNode {
 
   // True: the task is registered and must suspend. False: its token is requested, and finish() will throw.
   template <typename Promise>
-  bool begin(std::coroutine_handle<Promise> handle, WaitSite site, Shield shield = Shield::kCancellable) {
+  bool begin(std::coroutine_handle<Promise> handle, const WaitSite& site,
+             Shield shield = Shield::kCancellable) {
     return begin(handle, handle.promise().context(), site, shield);
   }
 
@@ -50,7 +52,7 @@ class Waiter : public ListHook<Waiter>, private CancellationNode {
  private:
   enum class State : uint8_t { kIdle, kWaiting, kPosted, kResumed };
 
-  bool begin(std::coroutine_handle<> handle, TaskContext& context, WaitSite site, Shield shield);
+  bool begin(std::coroutine_handle<> handle, TaskContext& context, const WaitSite& site, Shield shield);
   void on_cancel(CancelReason reason) override;
   void post();
 
@@ -63,18 +65,23 @@ class Waiter : public ListHook<Waiter>, private CancellationNode {
 // Waiters in order of arrival, with the name under which reports mention the primitive.
 class WaitQueue {
  public:
-  explicit WaitQueue(std::string_view kind) : kind_(kind) {}
-  // Aborts with the names of the primitive's kind and of a task that still waits.
+  // `name` is the name of the primitive and lives in it.
+  WaitQueue(const char* operation, std::string_view name) : site_{operation, name} {}
+  // Aborts with the names of the primitive and of a task that still waits.
   ~WaitQueue();
 
+  const WaitSite& site() const { return site_; }
   bool empty() const { return waiters_.empty(); }
   Waiter& front() { return waiters_.front(); }
   void push_back(Waiter& waiter) { waiters_.push_back(waiter); }
 
  private:
-  std::string_view kind_;
+  WaitSite site_;
   IntrusiveList<Waiter> waiters_;
 };
+
+// "Channel.receive 'episodes'".
+std::string describe(const WaitSite& site);
 
 // Ends the process with one sentence: a programming error that cannot be thrown (from a destructor).
 [[noreturn]] void abort_with(const std::string& sentence);

@@ -1,0 +1,207 @@
+// Prices of the asynchronous core: time of the basic operations, memory of waiting tasks, and how surely the
+// search over schedules finds planted defects.
+//
+//   async_bench [--json FILE]
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "async/channel.h"
+#include "async/compute_pool.h"
+#include "async/event.h"
+#include "async/planted_bugs.h"
+#include "async/real_executor.h"
+#include "async/run.h"
+#include "async/schedule_search.h"
+#include "async/scope.h"
+#include "async/simulated_executor.h"
+#include "async/timeout.h"
+
+namespace stoker {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Figure {
+  std::string name;
+  double value;
+  std::string unit;
+};
+
+class Report {
+ public:
+  void add(const std::string& name, double value, const std::string& unit) {
+    fmt::print("{:<44} {:>12.2f} {}\n", name, value, unit);
+    figures_.push_back({name, value, unit});
+  }
+  // False when the file cannot be written.
+  bool write(const char* path) const {
+    std::FILE* file = std::fopen(path, "w");
+    if (file == nullptr) return false;
+    fmt::print(file, "[");
+    for (size_t index = 0; index < figures_.size(); ++index) {
+      const Figure& figure = figures_[index];
+      fmt::print(file, "{}\n  {{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}", index > 0 ? "," : "",
+                 figure.name, figure.value, figure.unit);
+    }
+    fmt::print(file, "\n]\n");
+    return std::fclose(file) == 0;
+  }
+
+ private:
+  std::vector<Figure> figures_;
+};
+
+// Nanoseconds an operation: the least of five runs of `body`, which does `operations`.
+template <typename Body>
+double least_nanoseconds(int64_t operations, Body body) {
+  double least = 1e300;
+  for (int run = 0; run < 5; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+    least = std::min(least, spent.count() / static_cast<double>(operations));
+  }
+  return least;
+}
+
+Task<int> ready_task(int value) { co_return value; }
+
+Task<int64_t> await_ready_tasks(int64_t count) {
+  int64_t sum = 0;
+  for (int64_t index = 0; index < count; ++index) sum += co_await ready_task(static_cast<int>(index));
+  co_return sum;
+}
+
+Task<> send_numbers(Channel<int>* channel, int count) {
+  for (int index = 0; index < count; ++index) co_await channel->send(index);
+  channel->close();
+}
+
+Task<int64_t> pass_through_channel(int count) {
+  Channel<int> channel(16);
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  scope.spawn(send_numbers(&channel, count));
+  int64_t sum = 0;
+  while (std::optional<int> value = co_await channel.receive()) sum += *value;
+  co_await scope.join();
+  co_return sum;
+}
+
+Task<> yield_often(int count) {
+  for (int index = 0; index < count; ++index) co_await yield_now();
+}
+
+Task<> spawn_and_join(int count) {
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  for (int index = 0; index < count; ++index) scope.spawn(yield_often(0));
+  co_await scope.join();
+}
+
+Task<> sleep_beside(int count) {
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  for (int index = 0; index < count; ++index) scope.spawn(sleep_for(Duration(index % 1000)));
+  co_await scope.join();
+}
+
+void measure_times(Report& report) {
+  RealExecutor executor;
+  constexpr int64_t kAwaits = 2'000'000;
+  report.add("await_ready_task",
+             least_nanoseconds(kAwaits, [&] { run(executor, await_ready_tasks(kAwaits)); }), "ns");
+  constexpr int kItems = 500'000;
+  report.add("channel_item", least_nanoseconds(kItems, [&] { run(executor, pass_through_channel(kItems)); }),
+             "ns");
+  report.add("yield", least_nanoseconds(kItems, [&] { run(executor, yield_often(kItems)); }), "ns");
+  constexpr int kTasks = 100'000;
+  report.add("spawn_and_join", least_nanoseconds(kTasks, [&] { run(executor, spawn_and_join(kTasks)); }),
+             "ns");
+  report.add("sleeping_task", least_nanoseconds(kTasks, [&] { run(executor, sleep_beside(kTasks)); }), "ns");
+  ThreadTeam team(2);
+  constexpr int kLoops = 100'000;
+  report.add("parallel_for_2_threads",
+             least_nanoseconds(kLoops,
+                               [&] {
+                                 for (int loop = 0; loop < kLoops; ++loop) team.for_each(2, [](int) {});
+                               }),
+             "ns");
+}
+
+Task<> wait_with_limit(Event* event) { co_await with_timeout(1h, event->wait()); }
+
+size_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+Task<double> waiting_bytes(int count) {
+  Event event("never");
+  std::vector<Task<>> tasks;
+  tasks.reserve(count);
+  const size_t before = heap_bytes();
+  for (int index = 0; index < count; ++index) tasks.push_back(wait_with_limit(&event));
+  const size_t frames = heap_bytes() - before;
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  for (Task<>& task : tasks) scope.spawn(std::move(task), "episode");
+  co_await sleep_for(1ms);
+  const size_t waiting = heap_bytes() - before - frames;
+  event.set();
+  co_await scope.join();
+  co_return static_cast<double>(waiting) / count;
+}
+
+void measure_memory(Report& report) {
+  RealExecutor executor;
+  report.add("waiting_task_bytes_beside_frame", run(executor, waiting_bytes(100'000)), "bytes");
+}
+
+// Of 100 seeds, those with which the search finds the defect within 10,000 schedules and runs it again by its
+// seed.
+void measure_search(Report& report, const std::string& name, Task<void> (*program)()) {
+  int found = 0;
+  std::vector<int> schedules;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const auto finding = search_schedules(seed, 10'000, program);
+    if (!finding || finding->stuck.empty()) continue;
+    const auto again = try_schedule(finding->schedule_seed, program);
+    if (!again || again->digest != finding->digest || again->stuck != finding->stuck) continue;
+    ++found;
+    schedules.push_back(finding->schedule + 1);
+  }
+  std::sort(schedules.begin(), schedules.end());
+  report.add(name + "_found_of_100_seeds", found, "seeds");
+  if (schedules.empty()) return;
+  report.add(name + "_schedules_median", schedules[schedules.size() / 2], "schedules");
+  report.add(name + "_schedules_largest", schedules.back(), "schedules");
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  const char* json = nullptr;
+  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) {
+    json = argv[2];
+  } else if (argc != 1) {
+    fmt::print(stderr, "usage: async_bench [--json FILE]\n");
+    return 2;
+  }
+  stoker::Report report;
+  stoker::measure_times(report);
+  stoker::measure_memory(report);
+  stoker::measure_search(report, "lost_wakeup", &stoker::lost_wakeup_program);
+  stoker::measure_search(report, "deadlock", &stoker::deadlock_program);
+  if (json != nullptr && !report.write(json)) {
+    fmt::print(stderr, "async_bench: {} cannot be written: {}.\n", json, std::strerror(errno));
+    return 1;
+  }
+  return 0;
+}
