@@ -1,0 +1,223 @@
+#include "compute/cpu/decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+#include "base/error.h"
+#include "compute/cpu/forward_pass.h"
+#include "compute/cpu/log_softmax.h"
+
+namespace stoker::cpu {
+namespace {
+
+// Chunks that one thread takes through all layers without meeting the others, or all chunks with the threads
+// meeting at each layer. The rows of the residual stream and the logits are the group's part of the pass.
+struct Group {
+  ForwardRows rows;
+  std::vector<ContextRun> runs;     // of all sequences
+  std::vector<int32_t> logit_rows;  // within the group
+  int first_logit = 0;              // of the pass
+  FloatBuffer activations;
+  FloatBuffer head;  // gathered and normed rows
+};
+
+void check(const ModelConfig& config, const SequenceChunk& chunk) {
+  const int32_t length = chunk.position + static_cast<int32_t>(chunk.tokens.size());
+  int32_t covered = 0;
+  for (const KvRun& run : chunk.context) covered += run.count;
+  if (chunk.tokens.empty() || chunk.position < 0 || covered != length) {
+    throw internal_error(fmt::format(
+        "A chunk of {} tokens at position {} has a context of {} positions; it must cover both exactly.",
+        chunk.tokens.size(), chunk.position, covered));
+  }
+  if (length > config.max_position_embeddings) {
+    throw internal_error(fmt::format("A sequence of {} tokens is longer than the model's {} positions.",
+                                     length, config.max_position_embeddings));
+  }
+  for (const int32_t token : chunk.tokens) {
+    if (token < 0 || token >= config.vocab_size) {
+      throw internal_error(
+          fmt::format("Token id {} lies outside the vocabulary of {}.", token, config.vocab_size));
+    }
+  }
+}
+
+void add_chunk(const SequenceChunk& chunk, Group& group) {
+  ForwardRows& rows = group.rows;
+  const int first_row = rows.count();
+  const int count = static_cast<int>(chunk.tokens.size());
+  rows.token.insert(rows.token.end(), chunk.tokens.begin(), chunk.tokens.end());
+  rows.sequences.push_back({first_row, count, chunk.position, {}});
+  for (int i = 0; i < count; ++i) rows.position.push_back(chunk.position + i);
+  int32_t position = 0;
+  for (const KvRun& run : chunk.context) {
+    group.runs.push_back({run.block.data, padded(run.block.capacity), 0, run.count});
+    for (int32_t p = std::max(position, chunk.position); p < position + run.count; ++p) {
+      rows.slot.push_back({run.block.data, padded(run.block.capacity), p - position});
+    }
+    position += run.count;
+  }
+}
+
+// Sequences see their runs through spans, which are taken once the vector of runs has stopped growing.
+void link_runs(Group& group, std::span<const SequenceChunk> chunks) {
+  const ContextRun* next = group.runs.data();
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    group.rows.sequences[i].context = {next, chunks[i].context.size()};
+    next += chunks[i].context.size();
+  }
+}
+
+LayerActivations lay_out(const DecoderShape& shape, Group& group) {
+  const int64_t m = group.rows.count();
+  LayerActivations a;
+  a.input = group.activations.reserve(m * (shape.hidden_padded + shape.qkv_width + 2 * shape.query_width));
+  a.middle = a.output = a.input;
+  a.qkv = a.input + m * shape.hidden_padded;
+  a.query = a.qkv + m * shape.qkv_width;
+  a.attention = a.query + m * shape.query_width;
+  return a;
+}
+
+}  // namespace
+
+struct DecoderForward::Workspace {
+  std::vector<Group> groups;
+  std::vector<ForwardScratch> scratch;
+  std::vector<int> chunk_bound;  // [groups + 1]
+};
+
+DecoderForward::DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size)
+    : weights_(std::move(weights)),
+      vocabulary_size_(vocabulary_size),
+      workspace_(std::make_unique<Workspace>()) {
+  if (vocabulary_size < 1 || vocabulary_size > weights_->config.vocab_size) {
+    throw internal_error(fmt::format("A vocabulary of {} ids does not fit a model with {}.", vocabulary_size,
+                                     weights_->config.vocab_size));
+  }
+}
+
+DecoderForward::~DecoderForward() = default;
+
+// Chunk boundaries that give each of `parts` threads a similar number of rows, when that is possible to
+// within a quarter; else one group of everything.
+static std::vector<int> split_chunks(std::span<const SequenceChunk> chunks, int parts) {
+  const int count = static_cast<int>(chunks.size());
+  int64_t total = 0;
+  for (const SequenceChunk& chunk : chunks) total += static_cast<int64_t>(chunk.tokens.size());
+  std::vector<int> bounds = {0};
+  int64_t done = 0, largest = 0, group = 0;
+  for (int c = 0; c < count; ++c) {
+    const int64_t size = static_cast<int64_t>(chunks[c].tokens.size());
+    const int64_t part = std::min<int64_t>(parts - 1, (2 * done + size) * parts / (2 * total));
+    if (part >= static_cast<int64_t>(bounds.size())) {
+      bounds.push_back(c);
+      group = 0;
+    }
+    done += size;
+    group += size;
+    largest = std::max(largest, group);
+  }
+  bounds.push_back(count);
+  if (4 * largest * parts > 5 * total + 4 * parts) return {0, count};
+  return bounds;
+}
+
+void DecoderForward::run(std::span<const SequenceChunk> chunks, std::span<const int32_t> logit_rows,
+                         float* logits, Parallel& parallel) {
+  if (chunks.empty()) return;
+  Workspace& work = *workspace_;
+  const PackedWeights& weights = *weights_;
+  const DecoderShape& shape = weights.shape;
+  const int threads = parallel.threads();
+  for (const SequenceChunk& chunk : chunks) check(weights.config, chunk);
+  work.chunk_bound = split_chunks(chunks, threads);
+  const int groups = static_cast<int>(work.chunk_bound.size()) - 1;
+  if (static_cast<int>(work.groups.size()) < groups) work.groups.resize(groups);
+  if (static_cast<int>(work.scratch.size()) < threads) work.scratch.resize(threads);
+
+  int first_row = 0;
+  size_t next_logit = 0;
+  for (int g = 0; g < groups; ++g) {
+    Group& group = work.groups[g];
+    ForwardRows& rows = group.rows;
+    rows.token.clear(), rows.position.clear(), rows.slot.clear(), rows.sequences.clear();
+    group.runs.clear(), group.logit_rows.clear();
+    const auto own = chunks.subspan(work.chunk_bound[g], work.chunk_bound[g + 1] - work.chunk_bound[g]);
+    for (const SequenceChunk& chunk : own) add_chunk(chunk, group);
+    link_runs(group, own);
+    make_attention_tasks(shape, rows);
+    group.first_logit = static_cast<int>(next_logit);
+    for (; next_logit < logit_rows.size() && logit_rows[next_logit] < first_row + rows.count();
+         ++next_logit) {
+      group.logit_rows.push_back(logit_rows[next_logit] - first_row);
+    }
+    first_row += rows.count();
+  }
+  if (next_logit != logit_rows.size()) {
+    throw internal_error("A row of logits was asked for that no chunk has, or rows were not ascending.");
+  }
+
+  const auto head = [&](Group& group, const float* hidden, Range range) {
+    const int64_t width = shape.hidden_padded;
+    float* gathered = group.head.data() + 2 * range.begin * width;
+    const int count = range.end - range.begin;
+    for (int i = 0; i < count; ++i) {
+      std::memcpy(gathered + i * width, hidden + group.logit_rows[range.begin + i] * width,
+                  sizeof(float) * width);
+    }
+    language_model_head(weights, count, gathered, width, vocabulary_size_, gathered + count * width,
+                        logits + (int64_t{group.first_logit} + range.begin) * vocabulary_size_,
+                        vocabulary_size_);
+  };
+
+  if (groups > 1 || threads == 1) {
+    parallel.for_each(groups, [&](int g) {
+      Group& group = work.groups[g];
+      ForwardScratch& scratch = work.scratch[g];
+      const LayerActivations a = lay_out(shape, group);
+      const int m = group.rows.count();
+      embed(weights, group.rows, 0, m, a.input);
+      for (int l = 0; l < shape.layers; ++l) {
+        attention_inputs(weights, l, group.rows, 0, m, a, scratch);
+        attention(weights, l, group.rows, 0, static_cast<int>(group.rows.tasks.size()), a, scratch);
+        attention_outputs(weights, l, 0, m, a, scratch);
+      }
+      const int count = static_cast<int>(group.logit_rows.size());
+      group.head.reserve(2 * count * shape.hidden_padded);
+      head(group, a.input, {0, count});
+    });
+    return;
+  }
+
+  // One group: threads split the rows, and meet before and after attention.
+  Group& group = work.groups[0];
+  const LayerActivations a = lay_out(shape, group);
+  const int m = group.rows.count();
+  group.head.reserve(2 * static_cast<int64_t>(group.logit_rows.size()) * shape.hidden_padded);
+  constexpr int kGrain = 6;
+  for (int l = 0; l <= shape.layers; ++l) {
+    parallel.for_each(threads, [&](int t) {
+      const Range range = part_of(m, threads, t, kGrain);
+      if (l == 0) embed(weights, group.rows, range.begin, range.end, a.input);
+      if (l > 0) attention_outputs(weights, l - 1, range.begin, range.end, a, work.scratch[t]);
+      if (l < shape.layers)
+        attention_inputs(weights, l, group.rows, range.begin, range.end, a, work.scratch[t]);
+    });
+    parallel.for_each(threads, [&](int t) {
+      if (l == shape.layers) {
+        head(group, a.input, part_of(static_cast<int>(group.logit_rows.size()), threads, t, kGrain));
+      } else {
+        const Range range = part_of_tasks(group.rows, threads, t);
+        attention(weights, l, group.rows, range.begin, range.end, a, work.scratch[t]);
+      }
+    });
+  }
+}
+
+float log_probability(std::span<const float> logits, float temperature, int32_t id) {
+  return LogSoftmax(logits, temperature).log_probability(id);
+}
+
+}  // namespace stoker::cpu

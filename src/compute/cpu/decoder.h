@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "async/parallel.h"
+#include "model/weights.h"
+
+namespace stoker::cpu {
+
+// Weights in the layout of the matrix-multiply kernels; made once per version, immutable, shared by sampler
+// and trainer. Holds what the forward pass needs and nothing else.
+class PackedWeights;
+std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, Parallel& parallel);
+int64_t version_of(const PackedWeights& weights);
+const ModelConfig& config_of(const PackedWeights& weights);
+
+// Storage of keys and values for `capacity` consecutive positions, all layers. A view; the owner is the
+// engine's block pool or a training tape. The layout inside is the kernels' own (forward_pass.h): copy whole
+// blocks or nothing.
+struct KvBlock {
+  float* data = nullptr;
+  int32_t capacity = 0;
+};
+// Floats that a block of `capacity` positions takes; capacities are rounded up to a multiple of 16.
+int64_t kv_block_floats(const ModelConfig& config, int32_t capacity);
+
+// The first `count` positions of a block.
+struct KvRun {
+  KvBlock block;
+  int32_t count = 0;
+};
+
+// Tokens to append to one sequence: a prefill chunk, or one token of decode.
+struct SequenceChunk {
+  std::span<const int32_t> tokens;  // [n], n >= 1
+  int32_t position = 0;             // position of tokens[0]
+  // The whole context in order, ours included: counts sum to position + n. Keys and values of the n tokens
+  // are written into the last n positions, whose blocks must not be shared with another sequence's writes.
+  std::span<const KvRun> context;
+};
+
+// The forward pass of sampling. A row's result depends on its own tokens, context and weights only: not on
+// the other chunks, nor on how a context is cut into chunks and runs, nor on the number of threads, nor on
+// the instruction set.
+class DecoderForward {
+ public:
+  // `vocabulary_size` <= V: logits of ids from there on (rows without a token) are not computed.
+  DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size);
+  ~DecoderForward();
+
+  // Runs all chunks in one pass. `logit_rows` are indices into the concatenation of all chunks' tokens,
+  // ascending; logits: [logit_rows, vocabulary_size].
+  void run(std::span<const SequenceChunk> chunks, std::span<const int32_t> logit_rows, float* logits,
+           Parallel& parallel);
+
+ private:
+  struct Workspace;
+  std::shared_ptr<const PackedWeights> weights_;
+  int32_t vocabulary_size_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+// log softmax(logits / temperature)[id] in float32, computed exactly as Learner does; also the entropy.
+float log_probability(std::span<const float> logits, float temperature, int32_t id);
+
+}  // namespace stoker::cpu

@@ -1,0 +1,146 @@
+#include "compute/cpu/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "compute/cpu/reference.h"
+#include "compute/cpu/test_support.h"
+
+namespace stoker::cpu {
+namespace {
+
+std::vector<ModelConfig> configs() {
+  ModelConfig odd = odd_config();
+  ModelConfig even = even_config();
+  ModelConfig biased = odd_config();
+  biased.model_type = "qwen2";
+  biased.qk_norm = false;
+  biased.attention_bias = true;
+  biased.tie_word_embeddings = true;
+  ModelConfig plain = even_config();
+  plain.model_type = "llama";
+  plain.qk_norm = false;
+  plain.num_key_value_heads = 1;
+  return {odd, even, biased, plain};
+}
+
+// All logits [tokens, vocabulary] of a sequence fed in chunks of `chunk` tokens.
+std::vector<float> decode(DecoderForward& decoder, const ModelConfig& config,
+                          const std::vector<int32_t>& tokens, size_t chunk, int32_t capacity,
+                          Parallel& parallel) {
+  CachedSequence sequence(config, capacity);
+  std::vector<float> logits(tokens.size() * config.vocab_size);
+  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const auto part = std::span(tokens).subspan(begin, std::min(chunk, tokens.size() - begin));
+    const SequenceChunk request = sequence.append(part);
+    std::vector<int32_t> rows(part.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    decoder.run({&request, 1}, rows, logits.data() + begin * config.vocab_size, parallel);
+  }
+  return logits;
+}
+
+TEST(DecoderForward, GivesTheBitsOfThePlainTwin) {
+  SerialParallel serial;
+  for (const ModelConfig& config : configs()) {
+    const Weights weights = random_weights(config, 5);
+    const std::vector<int32_t> tokens = random_tokens(45, 6, config.vocab_size);
+    DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
+    const std::vector<float> expected = reference::sequence_logits<float>(config, weights.values(), tokens);
+    EXPECT_EQ(first_difference(decode(decoder, config, tokens, tokens.size(), 64, serial), expected), -1);
+  }
+}
+
+TEST(DecoderForward, DoesNotDependOnChunksBlocksOrThreads) {
+  for (const ModelConfig& config : configs()) {
+    const Weights weights = random_weights(config, 7);
+    const std::vector<int32_t> tokens = random_tokens(150, 8, config.vocab_size);
+    SerialParallel serial;
+    DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
+    const std::vector<float> expected = decode(decoder, config, tokens, tokens.size(), 160, serial);
+    for (const int threads : {1, 2, 3}) {
+      ThreadTeam team(threads);
+      for (const size_t chunk : {size_t{1}, size_t{7}, size_t{64}, tokens.size()}) {
+        for (const int32_t capacity : {5, 16, 160}) {
+          EXPECT_EQ(first_difference(decode(decoder, config, tokens, chunk, capacity, team), expected), -1)
+              << threads << " threads, chunks of " << chunk << ", blocks of " << capacity;
+        }
+      }
+    }
+  }
+}
+
+TEST(DecoderForward, DoesNotDependOnOtherSequencesOfThePass) {
+  const ModelConfig config = even_config();
+  const Weights weights = random_weights(config, 9);
+  SerialParallel serial;
+  DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
+  const std::vector<int32_t> tokens = random_tokens(40, 10, config.vocab_size);
+  const std::vector<float> expected = decode(decoder, config, tokens, 1, 16, serial);
+  for (const int threads : {1, 2, 3}) {
+    ThreadTeam team(threads);
+    // 64 sequences: ours is number 17, the others have other lengths and each step another chunk size.
+    std::vector<CachedSequence> sequences(64, CachedSequence(config, 16));
+    std::vector<float> logits;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      std::vector<std::vector<int32_t>> input(64);
+      std::vector<SequenceChunk> chunks;
+      std::vector<int32_t> last;
+      int32_t rows = 0;
+      for (size_t s = 0; s < 64; ++s) {
+        input[s] =
+            s == 17 ? std::vector<int32_t>{tokens[t]} : random_tokens(1 + (s + t) % 3, s * 100 + t, 64);
+        chunks.push_back(sequences[s].append(input[s]));
+        rows += static_cast<int32_t>(input[s].size());
+        last.push_back(rows - 1);
+      }
+      std::vector<float> all(64 * config.vocab_size);
+      decoder.run(chunks, last, all.data(), team);
+      logits.insert(logits.end(), all.begin() + 17 * config.vocab_size, all.begin() + 18 * config.vocab_size);
+    }
+    EXPECT_EQ(first_difference(logits, expected), -1) << threads << " threads";
+  }
+}
+
+TEST(DecoderForward, ComputesOnlyTheRowsAndIdsThatAreAskedFor) {
+  const ModelConfig config = odd_config();
+  const Weights weights = random_weights(config, 11);
+  SerialParallel serial;
+  const auto packed = pack_weights(weights, serial);
+  DecoderForward all(packed, config.vocab_size), some(packed, 21);
+  const std::vector<int32_t> tokens = random_tokens(12, 12, config.vocab_size);
+  const std::vector<float> expected = decode(all, config, tokens, tokens.size(), 16, serial);
+  CachedSequence sequence(config, 16);
+  const SequenceChunk chunk = sequence.append(tokens);
+  const std::vector<int32_t> rows = {3, 11};
+  std::vector<float> logits(2 * 21 + 1, -7.0f);
+  some.run({&chunk, 1}, rows, logits.data(), serial);
+  for (size_t i = 0; i < 2; ++i) {
+    for (int32_t id = 0; id < 21; ++id)
+      EXPECT_EQ(logits[i * 21 + id], expected[rows[i] * config.vocab_size + id]);
+  }
+  EXPECT_EQ(logits.back(), -7.0f);
+}
+
+TEST(DecoderForward, RefusesContextsAndTokensThatDoNotFit) {
+  const ModelConfig config = odd_config();
+  SerialParallel serial;
+  DecoderForward decoder(pack_weights(random_weights(config, 1), serial), config.vocab_size);
+  std::vector<float> block(kv_block_floats(config, 16));
+  std::vector<float> logits(config.vocab_size);
+  const KvRun run{{block.data(), 16}, 3};
+  const std::vector<int32_t> tokens = {1, 2}, outside = {1, 2, config.vocab_size}, fitting = {1, 2, 3};
+  const SequenceChunk uncovered{tokens, 0, {&run, 1}}, unknown{outside, 0, {&run, 1}},
+      good{fitting, 0, {&run, 1}};
+  const std::vector<int32_t> row = {0}, beyond = {3};
+  EXPECT_THROW(decoder.run({&uncovered, 1}, row, logits.data(), serial), Error);
+  EXPECT_THROW(decoder.run({&unknown, 1}, row, logits.data(), serial), Error);
+  EXPECT_THROW(decoder.run({&good, 1}, beyond, logits.data(), serial), Error);
+  EXPECT_NO_THROW(decoder.run({&good, 1}, row, logits.data(), serial));
+  EXPECT_THROW(DecoderForward(pack_weights(random_weights(config, 1), serial), config.vocab_size + 1), Error);
+}
+
+}  // namespace
+}  // namespace stoker::cpu

@@ -1,0 +1,251 @@
+#include "compute/cpu/forward_pass.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stoker::cpu {
+namespace {
+
+// Rows that pass through a whole stage together: their activations stay in the second cache level.
+constexpr int kRowBlock = 48;
+// Scores of a block of queries stay in the first cache level, within these bounds.
+constexpr int kScoreFloats = 12288;
+constexpr int kMaxQueryBlock = 48;
+
+int query_block(int64_t score_stride) {
+  const int rows = static_cast<int>(kScoreFloats / score_stride) / 6 * 6;
+  return std::clamp(rows, 6, kMaxQueryBlock);
+}
+
+}  // namespace
+
+KvLayer kv_layer(const DecoderShape& shape, const float* block, int64_t positions, int layer) {
+  const int64_t plane = positions * shape.kv_width;
+  const float* keys = block + 2 * layer * plane;
+  return {keys, keys + plane};
+}
+
+int64_t kv_block_floats(const ModelConfig& config, int32_t capacity) {
+  const DecoderShape shape(config);
+  return 2 * shape.layers * padded(capacity) * shape.kv_width;
+}
+
+void make_attention_tasks(const DecoderShape& shape, ForwardRows& rows) {
+  constexpr int kTaskQueries = 96;
+  rows.tasks.clear();
+  for (size_t s = 0; s < rows.sequences.size(); ++s) {
+    for (int begin = 0; begin < rows.sequences[s].rows; begin += kTaskQueries) {
+      const int end = std::min(rows.sequences[s].rows, begin + kTaskQueries);
+      for (int head = 0; head < shape.kv_heads; ++head)
+        rows.tasks.push_back({static_cast<int>(s), head, begin, end});
+    }
+  }
+}
+
+void embed(const PackedWeights& weights, const ForwardRows& rows, int begin, int end, float* output) {
+  const int64_t width = weights.shape.hidden_padded;
+  for (int r = begin; r < end; ++r) {
+    std::memcpy(output + r * width, weights.embedding.data() + rows.token[r] * width, sizeof(float) * width);
+  }
+}
+
+static void store_key_value(const DecoderShape& shape, int layer, const KvSlot& slot, const float* key,
+                            const float* value) {
+  const int64_t plane = slot.positions * shape.kv_width;
+  float* keys = slot.block + 2 * layer * plane + slot.position / kLanes * kLanes * shape.kv_width +
+                slot.position % kLanes;
+  for (int64_t j = 0; j < shape.kv_width; ++j) keys[j * kLanes] = key[j];
+  float* values = slot.block + (2 * layer + 1) * plane + slot.position * shape.kv_width;
+  std::memcpy(values, value, sizeof(float) * shape.kv_width);
+}
+
+void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
+                      const LayerActivations& activations, ForwardScratch& scratch) {
+  const Kernels& k = kernels();
+  const DecoderShape& s = weights.shape;
+  const PackedLayer& w = weights.layers[layer];
+  const int half = s.head_dim / 2;
+  float* normed = scratch.rows.reserve(kRowBlock * s.hidden_padded + s.kv_width);
+  float* key = normed + kRowBlock * s.hidden_padded;
+  for (int block = begin; block < end; block += kRowBlock) {
+    const int count = std::min(kRowBlock, end - block);
+    float* qkv = activations.qkv + block * s.qkv_width;
+    k.rms_norm(count, s.hidden, activations.input + block * s.hidden_padded, s.hidden_padded,
+               w.attention_norm.data(), s.epsilon, normed, s.hidden_padded);
+    k.matmul(count, w.qkv.depth, w.qkv.columns, {normed, s.hidden_padded, 1}, w.qkv.right(), qkv, s.qkv_width,
+             Write::kStore);
+    if (!w.qkv_bias.empty())
+      k.add_bias(count, static_cast<int>(s.qkv_width), w.qkv_bias.data(), qkv, s.qkv_width);
+    for (int i = 0; i < count; ++i, qkv += s.qkv_width) {
+      const int row = block + i;
+      const float* cosine = weights.rope->cosine.data() + int64_t{rows.position[row]} * half;
+      const float* sine = weights.rope->sine.data() + int64_t{rows.position[row]} * half;
+      k.rotate_heads(s.heads, s.head_dim, qkv, w.q_norm.empty() ? nullptr : w.q_norm.data(), s.epsilon,
+                     cosine, sine, activations.query + row * s.query_width);
+      k.rotate_heads(s.kv_heads, s.head_dim, qkv + s.query_width,
+                     w.k_norm.empty() ? nullptr : w.k_norm.data(), s.epsilon, cosine, sine, key);
+      store_key_value(s, layer, rows.slot[row], key, qkv + s.query_width + s.kv_width);
+    }
+  }
+}
+
+// Rows of one block of attention: the queries [begin, end) of a head, or all heads of the group when there is
+// one query, as in decoding.
+struct QueryBlock {
+  int begin, end, head, rows;
+  int64_t row_stride, out_stride;
+};
+
+static void attend_block(const PackedWeights& weights, int layer, const Sequence& sequence, int kv_head,
+                         const QueryBlock& block, const LayerActivations& activations, float* scores,
+                         int64_t score_stride) {
+  const Kernels& k = kernels();
+  const DecoderShape& s = weights.shape;
+  const int limit = sequence.position + block.end;  // keys that the last query sees
+  const int64_t first = sequence.first_row + block.begin;
+  const float* query = activations.query + first * s.query_width + block.head * s.head_padded;
+  float* out = activations.attention + first * s.query_width + block.head * s.head_padded;
+  int offset = 0;
+  for (const ContextRun& run : sequence.context) {
+    if (offset >= limit) break;
+    const int count = std::min(run.count, limit - offset);
+    const KvLayer kv = kv_layer(s, run.block, run.positions, layer);
+    // Whole panels: what a panel holds beyond `count` is overwritten by the next run or not looked at.
+    k.matmul(
+        block.rows, s.head_dim, static_cast<int>(padded(count)), {query, block.row_stride, 1},
+        {kv.keys + run.start * s.kv_width + kv_head * s.head_padded * kLanes, s.kv_width * kLanes, kLanes},
+        scores + offset, score_stride, Write::kStore);
+    offset += count;
+  }
+  float inverse_sum[kMaxQueryBlock];
+  const bool decoding = block.end - block.begin == 1;
+  for (int r = 0; r < block.rows; ++r) {
+    const int visible = decoding ? limit : sequence.position + block.begin + r + 1;
+    const auto [maximum, sum] =
+        k.softmax_row(scores + r * score_stride, visible, static_cast<int>(padded(limit)), s.score_scale);
+    inverse_sum[r] = 1.0f / sum;
+    if (activations.softmax != nullptr) {
+      const int64_t row = first + (decoding ? 0 : r);
+      float* kept = activations.softmax + (row * s.heads + block.head + (decoding ? r : 0)) * 2;
+      kept[0] = maximum;
+      kept[1] = inverse_sum[r];
+    }
+  }
+  offset = 0;
+  for (const ContextRun& run : sequence.context) {
+    if (offset >= limit) break;
+    const int count = std::min(run.count, limit - offset);
+    const KvLayer kv = kv_layer(s, run.block, run.positions, layer);
+    k.matmul(block.rows, count, static_cast<int>(s.head_padded), {scores + offset, score_stride, 1},
+             {kv.values + run.start * s.kv_width + kv_head * s.head_padded, kLanes, s.kv_width}, out,
+             block.out_stride, offset == 0 ? Write::kStore : Write::kContinue);
+    offset += count;
+  }
+  for (int r = 0; r < block.rows; ++r) {
+    k.scale(static_cast<int>(s.head_padded), inverse_sum[r], out + r * block.out_stride);
+  }
+}
+
+void attention(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
+               const LayerActivations& activations, ForwardScratch& scratch) {
+  const DecoderShape& s = weights.shape;
+  for (int t = begin; t < end; ++t) {
+    const AttentionTask& task = rows.tasks[t];
+    const Sequence& sequence = rows.sequences[task.sequence];
+    const int64_t score_stride = padded(sequence.position + task.end) + kLanes;
+    const int first_head = task.kv_head * s.group;
+    if (task.end - task.begin == 1) {
+      // One query: its heads are the rows, in portions that fit the block.
+      float* scores = scratch.scores.reserve(std::min(s.group, kMaxQueryBlock) * score_stride);
+      for (int head = 0; head < s.group; head += kMaxQueryBlock) {
+        const QueryBlock block{task.begin,        task.end,
+                               first_head + head, std::min(kMaxQueryBlock, s.group - head),
+                               s.head_padded,     s.head_padded};
+        attend_block(weights, layer, sequence, task.kv_head, block, activations, scores, score_stride);
+      }
+      continue;
+    }
+    const int step = query_block(score_stride);
+    float* scores = scratch.scores.reserve(step * score_stride);
+    for (int query = task.begin; query < task.end; query += step) {
+      for (int head = first_head; head < first_head + s.group; ++head) {
+        const int last = std::min(task.end, query + step);
+        const QueryBlock block{query, last, head, last - query, s.query_width, s.query_width};
+        attend_block(weights, layer, sequence, task.kv_head, block, activations, scores, score_stride);
+      }
+    }
+  }
+}
+
+void attention_outputs(const PackedWeights& weights, int layer, int begin, int end,
+                       const LayerActivations& activations, ForwardScratch& scratch) {
+  const Kernels& k = kernels();
+  const DecoderShape& s = weights.shape;
+  const PackedLayer& w = weights.layers[layer];
+  const int64_t width = s.hidden_padded, gate_up_width = 2 * s.ffn_padded;
+  float* normed = scratch.rows.reserve(kRowBlock * (width + gate_up_width + s.ffn_padded));
+  float* own_gate_up = normed + kRowBlock * width;
+  float* activation = own_gate_up + kRowBlock * gate_up_width;
+  for (int block = begin; block < end; block += kRowBlock) {
+    const int count = std::min(kRowBlock, end - block);
+    const float* input = activations.input + block * width;
+    float* middle = activations.middle + block * width;
+    float* output = activations.output + block * width;
+    float* gate_up =
+        activations.gate_up != nullptr ? activations.gate_up + block * gate_up_width : own_gate_up;
+    if (middle != input) std::memcpy(middle, input, sizeof(float) * count * width);
+    k.matmul(count, w.output.depth, w.output.columns,
+             {activations.attention + block * s.query_width, s.query_width, 1}, w.output.right(), middle,
+             width, Write::kAdd);
+    k.rms_norm(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, normed, width);
+    k.matmul(count, w.gate_up.depth, w.gate_up.columns, {normed, width, 1}, w.gate_up.right(), gate_up,
+             gate_up_width, Write::kStore);
+    k.swiglu(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
+    if (output != middle) std::memcpy(output, middle, sizeof(float) * count * width);
+    k.matmul(count, w.down.depth, w.down.columns, {activation, s.ffn_padded, 1}, w.down.right(), output,
+             width, Write::kAdd);
+  }
+}
+
+void language_model_head(const PackedWeights& weights, int count, const float* input, int64_t stride,
+                         int vocabulary, float* normed, float* logits, int64_t logits_stride) {
+  const Kernels& k = kernels();
+  const DecoderShape& s = weights.shape;
+  k.rms_norm(count, s.hidden, input, stride, weights.final_norm.data(), s.epsilon, normed, s.hidden_padded);
+  k.matmul(count, weights.head.depth, vocabulary, {normed, s.hidden_padded, 1}, weights.head.right(), logits,
+           logits_stride, Write::kStore);
+}
+
+Range part_of(int count, int parts, int index, int grain) {
+  const int64_t grains = (count + grain - 1) / grain;
+  const auto bound = [&](int i) {
+    return static_cast<int>(std::min<int64_t>(count, grains * i / parts * grain));
+  };
+  return {bound(index), bound(index + 1)};
+}
+
+Range part_of_tasks(const ForwardRows& rows, int parts, int index) {
+  const auto work = [&](const AttentionTask& task) {
+    return int64_t{task.end - task.begin} * (rows.sequences[task.sequence].position + task.end) + 64;
+  };
+  int64_t total = 0;
+  for (const AttentionTask& task : rows.tasks) total += work(task);
+  Range range{0, 0};
+  int64_t done = 0;
+  const int count = static_cast<int>(rows.tasks.size());
+  range.begin = range.end = count;
+  for (int t = 0; t < count; ++t) {
+    // A task belongs to the part in which its middle lies.
+    const int64_t part = (2 * done + work(rows.tasks[t])) * parts / (2 * total);
+    done += work(rows.tasks[t]);
+    if (part >= index && range.begin == count) range.begin = t;
+    if (part > index) {
+      range.end = t;
+      break;
+    }
+  }
+  if (range.begin > range.end) range.begin = range.end;
+  return range;
+}
+
+}  // namespace stoker::cpu

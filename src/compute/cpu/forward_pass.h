@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compute/cpu/packed_weights.h"
+
+namespace stoker::cpu {
+
+// The forward pass, as stages over rows (tokens) and attention tasks. Sampler and trainer run the same
+// stages; they differ in where keys, values and activations live. Every row is computed alone, so any split
+// of rows or tasks over threads gives the same bits.
+//
+// Keys and values lie in KvBlocks. Inside a layer of a block, positions are rounded up to 16 and
+//   keys   [positions / 16][kv_width][16]: panels, the right operand of Q K^T;
+//   values [positions][kv_width]:          rows, the right operand of P V.
+
+// `count` positions of a block from `start`, a multiple of 16.
+struct ContextRun {
+  const float* block = nullptr;
+  int64_t positions = 0;  // of the block, padded
+  int start = 0;
+  int count = 0;
+};
+
+// Consecutive rows of the pass that continue one context. The runs cover positions 0 .. position + rows.
+struct Sequence {
+  int first_row = 0;
+  int rows = 0;
+  int position = 0;
+  std::span<const ContextRun> context;
+};
+
+// Where a row's key and value go.
+struct KvSlot {
+  float* block = nullptr;
+  int64_t positions = 0;
+  int position = 0;
+};
+
+// Queries [begin, end) of one sequence under one KV head.
+struct AttentionTask {
+  int sequence = 0;
+  int kv_head = 0;
+  int begin = 0, end = 0;
+};
+
+// A pass over M rows.
+struct ForwardRows {
+  std::vector<int32_t> token;     // [M]
+  std::vector<int32_t> position;  // [M]
+  std::vector<KvSlot> slot;       // [M]
+  std::vector<Sequence> sequences;
+  std::vector<AttentionTask> tasks;
+
+  int count() const { return static_cast<int>(token.size()); }
+};
+
+// Activations of one layer, rows of the widths of DecoderShape. Inference points all layers at the same
+// memory and lets `middle` and `output` be `input`; training keeps each.
+struct LayerActivations {
+  float* input = nullptr;      // [M, hidden_padded] residual stream
+  float* qkv = nullptr;        // [M, qkv_width] with bias, before QK-norm and rotation
+  float* query = nullptr;      // [M, query_width] rotated
+  float* attention = nullptr;  // [M, query_width]
+  float* softmax = nullptr;    // [M, heads, 2] maximum and sum of each row; null: not kept
+  float* middle = nullptr;     // [M, hidden_padded] residual stream after attention
+  float* gate_up = nullptr;    // [M, 2 ffn_padded]; null: not kept
+  float* output = nullptr;     // [M, hidden_padded] residual stream after the MLP
+};
+
+struct KvLayer {
+  const float* keys;
+  const float* values;
+};
+KvLayer kv_layer(const DecoderShape& shape, const float* block, int64_t positions, int layer);
+
+// Scratch of one thread; grows as needed.
+struct ForwardScratch {
+  FloatBuffer rows;    // normed input, gate_up and activation of a block of rows
+  FloatBuffer scores;  // attention scores of a block of queries
+};
+
+// Cuts the attention of all sequences into tasks of similar size, in order.
+void make_attention_tasks(const DecoderShape& shape, ForwardRows& rows);
+
+// Embedding rows [begin, end) into `output` [M, hidden_padded].
+void embed(const PackedWeights& weights, const ForwardRows& rows, int begin, int end, float* output);
+// Rows [begin, end): norm, Q, K and V projections, QK-norm, rotation; keys and values into their slots.
+void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
+                      const LayerActivations& activations, ForwardScratch& scratch);
+// Tasks [begin, end): softmax(Q K^T) V into `attention`.
+void attention(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
+               const LayerActivations& activations, ForwardScratch& scratch);
+// Rows [begin, end): output projection, norm and MLP, both added to the residual stream.
+void attention_outputs(const PackedWeights& weights, int layer, int begin, int end,
+                       const LayerActivations& activations, ForwardScratch& scratch);
+// Final norm and LM head of `count` rows at `input` [count, stride]; logits [count, logits_stride].
+void language_model_head(const PackedWeights& weights, int count, const float* input, int64_t stride,
+                         int vocabulary, float* normed, float* logits, int64_t logits_stride);
+
+// Splits [0, count) into `parts` ranges of similar size, boundaries at multiples of `grain`.
+struct Range {
+  int begin = 0, end = 0;
+};
+Range part_of(int count, int parts, int index, int grain = 1);
+// Splits tasks by the work in them.
+Range part_of_tasks(const ForwardRows& rows, int parts, int index);
+
+}  // namespace stoker::cpu

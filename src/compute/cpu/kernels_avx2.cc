@@ -1,0 +1,26 @@
+// The kernels compiled for AVX2 and FMA (flags in CMakeLists.txt). Tile 6 x 16: twelve accumulators of the
+// sixteen registers.
+
+#include <cstdint>
+
+#include "compute/cpu/kernels.h"
+
+namespace stoker::cpu::avx2 {
+namespace {
+
+constexpr const char* kName = "avx2";
+constexpr int kTileRows = 6;
+constexpr int kTilePanels = 1;
+constexpr int kBlockFloats = 8192;
+
+#include "compute/cpu/vector-inl.h"
+// Order matters: the files build on each other.
+#include "compute/cpu/matmul-inl.h"
+#include "compute/cpu/rowwise-inl.h"
+#include "compute/cpu/softmax-inl.h"
+
+}  // namespace
+
+extern const Kernels kKernels = kTable;
+
+}  // namespace stoker::cpu::avx2

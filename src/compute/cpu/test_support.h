@@ -1,0 +1,175 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "async/compute_pool.h"
+#include "async/real_executor.h"
+#include "async/run.h"
+#include "base/random.h"
+#include "compute/cpu/cpu_learner.h"
+#include "compute/cpu/decoder.h"
+
+namespace stoker::cpu {
+
+inline std::vector<float> random_floats(size_t count, uint64_t seed, float scale = 1.0f) {
+  RandomStream stream({.run_seed = seed, .purpose = RandomPurpose::kData});
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(stream.normal()) * scale;
+  return values;
+}
+
+inline std::vector<int32_t> random_tokens(size_t count, uint64_t seed, int32_t vocabulary) {
+  RandomStream stream({.run_seed = seed, .purpose = RandomPurpose::kData, .sample = 1});
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(stream.below(vocabulary));
+  return tokens;
+}
+
+// Compares by bits, but +0 and -0 are one number.
+inline bool same_bits(float a, float b) {
+  return a == b || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+
+// The index of the first difference; -1 when there is none.
+inline int64_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return static_cast<int64_t>(std::min(a.size(), b.size()));
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!same_bits(a[i], b[i])) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+// Largest |a - b| over the largest |b|.
+inline double relative_error(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, size = 1e-30;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
+    size = std::max(size, std::abs(static_cast<double>(b[i])));
+  }
+  return difference / size;
+}
+
+// A small architecture; none of its sizes is a multiple of 16 unless asked for.
+inline ModelConfig odd_config() {
+  ModelConfig config;
+  config.model_type = "qwen3";
+  config.vocab_size = 37;
+  config.hidden_size = 20;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 6;
+  config.num_key_value_heads = 2;
+  config.head_dim = 6;
+  config.intermediate_size = 27;
+  config.max_position_embeddings = 256;
+  config.qk_norm = true;
+  return config;
+}
+
+// The sizes of the demonstration's model with fewer layers.
+inline ModelConfig even_config() {
+  ModelConfig config = odd_config();
+  config.vocab_size = 64;
+  config.hidden_size = 64;
+  config.num_attention_heads = 4;
+  config.head_dim = 32;
+  config.intermediate_size = 96;
+  return config;
+}
+
+// Fresh weights whose norms and biases are not the trivial ones.
+inline Weights random_weights(const ModelConfig& config, uint64_t seed) {
+  Weights weights = initialize_weights(config, seed);
+  for (size_t i = 0; i < weights.manifest().size(); ++i) {
+    if (weights.manifest()[i].shape.size() > 1) continue;
+    const std::vector<float> noise = random_floats(weights.tensor(i).size(), seed + i + 1, 0.2f);
+    for (size_t j = 0; j < noise.size(); ++j) weights.tensor(i)[j] += noise[j];
+  }
+  return weights;
+}
+
+// Every token of every segment but the last predicts the next one; leaves out nothing.
+inline void predict_within_segments(Batch& batch) {
+  for (size_t s = 0; s < batch.segments.size(); ++s) {
+    const std::vector<int32_t>& tokens = batch.segments[s].tokens;
+    for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+      batch.segment.push_back(static_cast<int32_t>(s));
+      batch.offset.push_back(static_cast<int32_t>(i));
+      batch.target.push_back(tokens[i + 1]);
+      batch.temperature.push_back(1.0f);
+    }
+  }
+}
+
+// A learner with its pool and executor, and its calls as plain functions.
+class LearnerBench {
+ public:
+  explicit LearnerBench(const Weights& weights, int threads = 1, const OptimizerOptions& options = {},
+                        int32_t vocabulary = 0)
+      : pool_(threads),
+        learner_(weights, options, vocabulary == 0 ? weights.config().vocab_size : vocabulary, pool_) {}
+
+  CpuLearner& learner() { return learner_; }
+  Scores score(const Batch& batch, WeightsPtr weights = nullptr) {
+    return run(executor_, learner_.score(batch, std::move(weights)));
+  }
+  ForwardResult forward(const Batch& batch) { return run(executor_, learner_.forward(batch)); }
+  void backward(std::unique_ptr<Tape> tape, const Coefficients& coefficients) {
+    run(executor_, learner_.backward(std::move(tape), coefficients));
+  }
+  StepResult step(double rate) { return run(executor_, learner_.step(rate)); }
+  WeightsPtr snapshot() { return run(executor_, learner_.snapshot()); }
+
+  // Forward and backward with coefficients that are random but the same for a batch of the same size.
+  Scores accumulate(const Batch& batch, float entropy = 0.0f) {
+    ForwardResult result = forward(batch);
+    Coefficients coefficients{random_floats(result.scores.log_probability.size(), 99), {}, {}};
+    if (entropy != 0) coefficients.entropy = random_floats(result.scores.entropy.size(), 98, entropy);
+    backward(std::move(result.tape), coefficients);
+    return std::move(result.scores);
+  }
+  std::vector<float> gradients() const {
+    const std::span<const float> values = learner_.gradients().values();
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  RealExecutor executor_;
+  ComputePool pool_;
+  CpuLearner learner_;
+};
+
+// One sequence with its own cache in blocks, for DecoderForward.
+class CachedSequence {
+ public:
+  CachedSequence(const ModelConfig& config, int32_t block_capacity)
+      : config_(config), capacity_(block_capacity) {}
+
+  // Grows the cache for `count` more tokens; the chunk is valid until the next call.
+  SequenceChunk append(std::span<const int32_t> tokens) {
+    const int32_t position = length_;
+    length_ += static_cast<int32_t>(tokens.size());
+    while (static_cast<int32_t>(blocks_.size()) * capacity_ < length_) {
+      blocks_.push_back(std::vector<float>(static_cast<size_t>(kv_block_floats(config_, capacity_)), NAN));
+    }
+    runs_.clear();
+    for (int32_t start = 0; start < length_; start += capacity_) {
+      runs_.push_back({{blocks_[start / capacity_].data(), capacity_}, std::min(capacity_, length_ - start)});
+    }
+    return {tokens, position, runs_};
+  }
+
+ private:
+  ModelConfig config_;
+  int32_t capacity_;
+  int32_t length_ = 0;
+  std::vector<std::vector<float>> blocks_;
+  std::vector<KvRun> runs_;
+};
+
+}  // namespace stoker::cpu
