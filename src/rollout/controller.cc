@@ -57,12 +57,12 @@ void check(const ControllerOptions& options) {
 struct Controller::State {
   explicit State(const ControllerOptions& given) : options(given) {}
 
-  void start(const Event& event);
-  void finish_episode(const Event& event);
-  void settle_member(uint64_t ordinal, OpenGroup& group, Member& member, const Event& event);
+  void start(const RunEvent& event);
+  void finish_episode(const RunEvent& event);
+  void settle_member(uint64_t ordinal, OpenGroup& group, Member& member, const RunEvent& event);
   void trainer_ready();
-  void finish_step(const Event& event);
-  void finish_publication(const Event& event);
+  void finish_step(const RunEvent& event);
+  void finish_publication(const RunEvent& event);
   void cancel_members(uint64_t ordinal, OpenGroup& group);
   void stop(const std::string& reason);
 
@@ -111,7 +111,7 @@ struct Controller::State {
   std::vector<Decision> decisions;
 };
 
-void Controller::State::start(const Event& event) {
+void Controller::State::start(const RunEvent& event) {
   if (started) throw internal_error("The controller was started twice.");
   started = true;
   first_version = trained = served = event.version;
@@ -126,7 +126,7 @@ void Controller::State::start(const Event& event) {
   }
 }
 
-void Controller::State::finish_episode(const Event& event) {
+void Controller::State::finish_episode(const RunEvent& event) {
   if (cancelled.erase(event.episode) != 0) {
     --running;
     ++late;
@@ -149,7 +149,7 @@ void Controller::State::finish_episode(const Event& event) {
 
 // The running attempt of a member has ended: scored, again, or failed for good.
 void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member& member,
-                                      const Event& event) {
+                                      const RunEvent& event) {
   if (event.scored) {
     member.state = MemberState::kScored;
     ++group.scored;
@@ -189,7 +189,7 @@ void Controller::State::trainer_ready() {
   trainer_waiting = true;
 }
 
-void Controller::State::finish_step(const Event& event) {
+void Controller::State::finish_step(const RunEvent& event) {
   if (!batch_in_training) throw internal_error("A step was finished of which the controller gave no batch.");
   if (event.version < trained) {
     throw internal_error(fmt::format("A step finished with version {}, below the version {} before it.",
@@ -200,7 +200,7 @@ void Controller::State::finish_step(const Event& event) {
   trained = event.version;
 }
 
-void Controller::State::finish_publication(const Event& event) {
+void Controller::State::finish_publication(const RunEvent& event) {
   if (publishing != event.version) {
     throw internal_error(
         fmt::format("Version {} was published without the controller's decision.", event.version));
@@ -327,28 +327,28 @@ Controller::Controller(const ControllerOptions& options) : state_(std::make_uniq
 }
 Controller::~Controller() = default;
 
-std::vector<Decision> Controller::handle(const Event& event) {
+std::vector<Decision> Controller::handle(const RunEvent& event) {
   State& state = *state_;
-  if (event.kind != EventKind::kStarted && !state.started) {
+  if (event.kind != RunEventKind::kStarted && !state.started) {
     throw internal_error("The controller was given an event before the run was started.");
   }
   switch (event.kind) {
-    case EventKind::kStarted:
+    case RunEventKind::kStarted:
       state.start(event);
       break;
-    case EventKind::kEpisodeFinished:
+    case RunEventKind::kEpisodeFinished:
       state.finish_episode(event);
       break;
-    case EventKind::kTrainerReady:
+    case RunEventKind::kTrainerReady:
       state.trainer_ready();
       break;
-    case EventKind::kStepFinished:
+    case RunEventKind::kStepFinished:
       state.finish_step(event);
       break;
-    case EventKind::kPublished:
+    case RunEventKind::kPublished:
       state.finish_publication(event);
       break;
-    case EventKind::kStopRequested:
+    case RunEventKind::kStopRequested:
       state.stop("a stop was requested");
       break;
   }

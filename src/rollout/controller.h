@@ -55,7 +55,7 @@ class Controller {
 
   // Events that break the protocol (a second start, a publication that was not asked for) throw
   // Error(kInternal).
-  std::vector<Decision> handle(const Event& event);
+  std::vector<Decision> handle(const RunEvent& event);
 
   // Ordinals below this were consumed or dropped, except `open_ordinals`: the position in the task stream
   // that a checkpoint saves at a step boundary.

@@ -28,7 +28,7 @@ class RandomWorld {
   }
 
   void run() {
-    handle({.kind = EventKind::kStarted});
+    handle({.kind = RunEventKind::kStarted});
     for (int i = 0; i < 100000 && !over_; ++i) advance();
     ASSERT_TRUE(over_) << "the run did not end";
     while (!running_.empty() && !::testing::Test::HasFatalFailure()) finish(*running_.begin());
@@ -49,14 +49,14 @@ class RandomWorld {
     if (choice < 75 && publishing_ >= 0) return finish_publication();
     if (choice < 90) return trainer_turn();
     if (choice == 99 && may_stop_ && random_.below(20) == 0)
-      return handle({.kind = EventKind::kStopRequested});
+      return handle({.kind = RunEventKind::kStopRequested});
     if (running_.empty() && publishing_ < 0) trainer_turn();
   }
 
   const EpisodeId& any_running() { return *std::next(running_.begin(), random_.below(running_.size())); }
 
   void finish(EpisodeId id) {
-    Event event{.kind = EventKind::kEpisodeFinished, .episode = id};
+    RunEvent event{.kind = RunEventKind::kEpisodeFinished, .episode = id};
     const double draw = random_.uniform();
     if (draw < failure_share_) {
       static const char* const kFailures[] = {"environment.timeout", "infrastructure.lost", "tool.timeout",
@@ -86,7 +86,7 @@ class RandomWorld {
   void finish_publication() {
     served_ = publishing_;
     publishing_ = -1;
-    handle({.kind = EventKind::kPublished, .version = served_});
+    handle({.kind = RunEventKind::kPublished, .version = served_});
   }
 
   void trainer_turn() {
@@ -95,18 +95,18 @@ class RandomWorld {
       if (random_.below(20) == 0) {  // nothing to train in it: no step
         ++batches_;
         trainer_waiting_ = true;
-        return handle({.kind = EventKind::kTrainerReady});
+        return handle({.kind = RunEventKind::kTrainerReady});
       }
       ++batches_;
       ++trained_;
-      return handle({.kind = EventKind::kStepFinished, .version = trained_});
+      return handle({.kind = RunEventKind::kStepFinished, .version = trained_});
     }
     if (trainer_waiting_) return;
     trainer_waiting_ = true;
-    handle({.kind = EventKind::kTrainerReady});
+    handle({.kind = RunEventKind::kTrainerReady});
   }
 
-  void handle(Event event) {
+  void handle(RunEvent event) {
     event.time = ++time_;
     const std::vector<Decision> decisions = controller_.handle(event);
     log_.push_back(event_log_line(event, decisions));
@@ -206,7 +206,7 @@ class RandomWorld {
 
   std::set<EpisodeId> running_, cancelled_;
   std::map<EpisodeId, int64_t> version_at_start_;
-  std::vector<Event> ended_;
+  std::vector<RunEvent> ended_;
   std::map<uint64_t, OpenGroup> open_;
   std::set<uint64_t> ordinals_, consumed_, dropped_;
   int64_t trained_ = 0, served_ = 0, publishing_ = -1, batches_ = 0;

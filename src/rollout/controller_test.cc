@@ -20,18 +20,18 @@ std::vector<Decision> of_kind(const std::vector<Decision>& decisions, Kind kind)
   return found;
 }
 
-Event started(int64_t version = 0, uint64_t first_ordinal = 0) {
-  return {.kind = EventKind::kStarted, .version = version, .first_ordinal = first_ordinal};
+RunEvent started(int64_t version = 0, uint64_t first_ordinal = 0) {
+  return {.kind = RunEventKind::kStarted, .version = version, .first_ordinal = first_ordinal};
 }
-Event scored(EpisodeId id, int64_t version = 0) {
-  return {.kind = EventKind::kEpisodeFinished, .episode = id, .scored = true, .oldest_version = version};
+RunEvent scored(EpisodeId id, int64_t version = 0) {
+  return {.kind = RunEventKind::kEpisodeFinished, .episode = id, .scored = true, .oldest_version = version};
 }
-Event failed(EpisodeId id, const std::string& failure) {
-  return {.kind = EventKind::kEpisodeFinished, .episode = id, .failure = failure};
+RunEvent failed(EpisodeId id, const std::string& failure) {
+  return {.kind = RunEventKind::kEpisodeFinished, .episode = id, .failure = failure};
 }
-Event trainer_ready() { return {.kind = EventKind::kTrainerReady}; }
-Event step_finished(int64_t version) { return {.kind = EventKind::kStepFinished, .version = version}; }
-Event published(int64_t version) { return {.kind = EventKind::kPublished, .version = version}; }
+RunEvent trainer_ready() { return {.kind = RunEventKind::kTrainerReady}; }
+RunEvent step_finished(int64_t version) { return {.kind = RunEventKind::kStepFinished, .version = version}; }
+RunEvent published(int64_t version) { return {.kind = RunEventKind::kPublished, .version = version}; }
 
 std::vector<uint64_t> consumed(const std::vector<Decision>& decisions) {
   const std::vector<Decision> batches = of_kind(decisions, Kind::kConsumeBatch);
@@ -209,7 +209,7 @@ TEST(Controller, DropPolicyCancelsTheOthersWhichHoldTheirSlotsUntilTheyEnd) {
 TEST(Controller, AStopCancelsWhatRunsAndFinishes) {
   Controller controller({.total_steps = 5, .group_size = 2, .max_concurrent_episodes = 8, .max_ahead = 1});
   controller.handle(started());
-  const std::vector<Decision> decisions = controller.handle({.kind = EventKind::kStopRequested});
+  const std::vector<Decision> decisions = controller.handle({.kind = RunEventKind::kStopRequested});
   EXPECT_EQ(of_kind(decisions, Kind::kCancelEpisode).size(), 4u);
   EXPECT_EQ(decisions.back().kind, Kind::kFinish);
   EXPECT_TRUE(controller.handle(failed({0, 0}, "infrastructure.cancelled")).empty());
@@ -232,7 +232,7 @@ TEST(Controller, AWorldInWhichNothingWorksEndsTheRunAndSaysWhy) {
 
 TEST(Controller, AResumedRunDispatchesItsOpenOrdinalsFirst) {
   Controller controller({.total_steps = 9, .groups_per_batch = 3, .max_concurrent_episodes = 8});
-  Event event = started(4, 20);
+  RunEvent event = started(4, 20);
   event.open_ordinals = {17, 15};
   const std::vector<Decision> decisions = controller.handle(event);
   ASSERT_EQ(decisions.size(), 3u);
@@ -286,17 +286,17 @@ TEST(Controller, EventsOutOfProtocolAreRefused) {
 }
 
 TEST(EventLog, ALineIsReadable) {
-  const Event event{.kind = EventKind::kEpisodeFinished,
-                    .time = 1500,
-                    .episode = {17, 3, 1},
-                    .failure = "environment.timeout",
-                    .oldest_version = 4};
+  const RunEvent event{.kind = RunEventKind::kEpisodeFinished,
+                       .time = 1500,
+                       .episode = {17, 3, 1},
+                       .failure = "environment.timeout",
+                       .oldest_version = 4};
   const std::vector<Decision> decisions = {{.kind = Kind::kStartEpisode, .episode = {17, 3, 2}}};
   EXPECT_EQ(
       event_log_line(event, decisions).dump(),
       R"({"event":"episode_finished","time":1500,"episode":"17.3.1","failure":"environment.timeout",)"
       R"("scored":false,"oldest_version":4,"decisions":[{"decision":"start_episode","episode":"17.3.2"}]})");
-  EXPECT_EQ(Event::from_json(event.to_json()), event);
+  EXPECT_EQ(RunEvent::from_json(event.to_json()), event);
 }
 
 TEST(EventLog, BrokenLinesAreNamed) {

@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-enum class EventKind {
+enum class RunEventKind {
   kStarted,          // version, first_ordinal, open_ordinals: where the run (or the resumed run) begins
   kEpisodeFinished,  // episode, failure name or empty, scored, oldest_version
   kTrainerReady,     // the learner wants a batch
@@ -20,8 +20,8 @@ enum class EventKind {
 };
 
 // One thing that happened, with all that a decision may depend on. The log of a run is its events in order.
-struct Event {
-  EventKind kind = EventKind::kStarted;
+struct RunEvent {
+  RunEventKind kind = RunEventKind::kStarted;
   int64_t time = 0;  // ns of the Executor clock
   EpisodeId episode;
   std::string failure;          // "environment.timeout"; empty: done
@@ -33,8 +33,8 @@ struct Event {
 
   // {"event": "episode_finished", "time": 12, "episode": "17.3.1", ...}: only what the kind carries.
   Json to_json() const;
-  static Event from_json(const Json& json);  // throws Error(kInput)
-  bool operator==(const Event&) const = default;
+  static RunEvent from_json(const Json& json);  // throws Error(kInput)
+  bool operator==(const RunEvent&) const = default;
 };
 
 enum class DecisionKind {

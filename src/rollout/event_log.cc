@@ -72,53 +72,53 @@ EpisodeId parse_episode_id(std::string_view text) {
           .attempt = static_cast<uint32_t>(parts[2])};
 }
 
-Json Event::to_json() const {
+Json RunEvent::to_json() const {
   Json json = Json::object({{"event", kEventNames[static_cast<size_t>(kind)]}, {"time", time}});
   switch (kind) {
-    case EventKind::kStarted:
+    case RunEventKind::kStarted:
       json.set("version", version);
       json.set("first_ordinal", first_ordinal);
       if (!open_ordinals.empty()) json.set("open_ordinals", to_array(open_ordinals));
       break;
-    case EventKind::kEpisodeFinished:
+    case RunEventKind::kEpisodeFinished:
       json.set("episode", episode_name(episode));
       if (!failure.empty()) json.set("failure", failure);
       json.set("scored", scored);
       json.set("oldest_version", oldest_version);
       break;
-    case EventKind::kStepFinished:
-    case EventKind::kPublished:
+    case RunEventKind::kStepFinished:
+    case RunEventKind::kPublished:
       json.set("version", version);
       break;
-    case EventKind::kTrainerReady:
-    case EventKind::kStopRequested:
+    case RunEventKind::kTrainerReady:
+    case RunEventKind::kStopRequested:
       break;
   }
   return json;
 }
 
-Event Event::from_json(const Json& json) {
-  Event event;
-  event.kind = kind_from_name<EventKind>(kEventNames, json.at("event").as_string(), "event");
+RunEvent RunEvent::from_json(const Json& json) {
+  RunEvent event;
+  event.kind = kind_from_name<RunEventKind>(kEventNames, json.at("event").as_string(), "event");
   event.time = json.at("time").as_int();
   switch (event.kind) {
-    case EventKind::kStarted:
+    case RunEventKind::kStarted:
       event.version = json.at("version").as_int();
       event.first_ordinal = json.at("first_ordinal").as_uint();
       if (const Json* open = json.find("open_ordinals")) event.open_ordinals = from_array(*open);
       break;
-    case EventKind::kEpisodeFinished:
+    case RunEventKind::kEpisodeFinished:
       event.episode = parse_episode_id(json.at("episode").as_string());
       if (const Json* failure = json.find("failure")) event.failure = failure->as_string();
       event.scored = json.at("scored").as_bool();
       event.oldest_version = json.at("oldest_version").as_int();
       break;
-    case EventKind::kStepFinished:
-    case EventKind::kPublished:
+    case RunEventKind::kStepFinished:
+    case RunEventKind::kPublished:
       event.version = json.at("version").as_int();
       break;
-    case EventKind::kTrainerReady:
-    case EventKind::kStopRequested:
+    case RunEventKind::kTrainerReady:
+    case RunEventKind::kStopRequested:
       break;
   }
   return event;
@@ -196,7 +196,7 @@ Json event_log_header(const ControllerOptions& options) {
   return Json::object({{"event_log", 1}, {"options", options.to_json()}});
 }
 
-Json event_log_line(const Event& event, const std::vector<Decision>& decisions) {
+Json event_log_line(const RunEvent& event, const std::vector<Decision>& decisions) {
   Json json = event.to_json();
   Json::Array array;
   for (const Decision& decision : decisions) array.push_back(decision.to_json());
@@ -217,9 +217,9 @@ ReplayReport replay_event_log(std::span<const Json> lines) {
   ReplayReport report{.digest = 0xcbf29ce484222325u};
   for (size_t i = 1; i < lines.size(); ++i) {
     std::vector<Decision> logged;
-    Event event;
+    RunEvent event;
     try {
-      event = Event::from_json(lines[i]);
+      event = RunEvent::from_json(lines[i]);
       for (const Json& decision : lines[i].at("decisions").as_array())
         logged.push_back(Decision::from_json(decision));
     } catch (const Error& error) {

@@ -18,7 +18,7 @@ namespace stoker {
 //   {"event":"started","time":0,"version":0,"first_ordinal":0,"decisions":[{"decision":"start_episode",...}]}
 
 Json event_log_header(const ControllerOptions& options);
-Json event_log_line(const Event& event, const std::vector<Decision>& decisions);
+Json event_log_line(const RunEvent& event, const std::vector<Decision>& decisions);
 
 struct ReplayReport {
   int64_t events = 0;

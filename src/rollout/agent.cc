@@ -1,0 +1,174 @@
+#include "rollout/agent.h"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "async/cancellation.h"
+#include "async/collect.h"
+#include "async/timeout.h"
+#include "rollout/deadline.h"
+#include "text/json_schema.h"
+#include "text/tool_call_parser.h"
+
+namespace stoker {
+namespace {
+
+class ConversationAgent final : public Agent {
+ public:
+  Task<Result<AgentTurn>> interpret(const std::string& text, const std::vector<Tool*>& tools) override {
+    ParsedTurn parsed = parser_->parse(text);
+    AgentTurn turn;
+    turn.message.role = Role::kAssistant;
+    turn.message.content = std::move(parsed.content);
+    turn.message.reasoning = std::move(parsed.reasoning);
+    co_return turn;
+  }
+
+ private:
+  std::unique_ptr<const ToolCallParser> parser_ = make_tool_call_parser("none");
+};
+
+ToolResult tool_error(std::string sentence) { return {.content = "error: " + sentence, .is_error = true}; }
+
+class ToolAgent final : public Agent {
+ public:
+  explicit ToolAgent(const ToolAgentOptions& options)
+      : options_(options), parser_(make_tool_call_parser("hermes")) {}
+
+  Task<Result<AgentTurn>> interpret(const std::string& text, const std::vector<Tool*>& tools) override;
+
+ private:
+  Task<Result<ToolResult>> answer(const ParsedCall& call, const std::vector<Tool*>& tools);
+  Task<Result<ToolResult>> call_tool(Tool& tool, const Json& arguments);
+  Task<std::vector<Result<ToolResult>>> answer_all(const std::vector<ParsedCall>& calls,
+                                                   const std::vector<Tool*>& tools);
+  const JsonSchema& schema_of(const Tool& tool);
+
+  ToolAgentOptions options_;
+  std::unique_ptr<const ToolCallParser> parser_;
+  std::map<std::string, JsonSchema> schemas_;  // by tool name: compiled once, not once a call
+};
+
+Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const std::vector<Tool*>& tools) {
+  ParsedTurn parsed = parser_->parse(text);
+  AgentTurn turn;
+  turn.message.role = Role::kAssistant;
+  turn.message.content = std::move(parsed.content);
+  turn.message.reasoning = std::move(parsed.reasoning);
+  if (parsed.calls.empty()) co_return turn;
+
+  for (size_t i = 0; i < parsed.calls.size(); ++i) {
+    ToolCall& call = parsed.calls[i].call;
+    if (call.id.empty()) call.id = fmt::format("call_{}", i);
+    turn.message.tool_calls.push_back(call);
+  }
+  turn.tool_calls = static_cast<int32_t>(parsed.calls.size());
+  std::vector<Result<ToolResult>> results = co_await answer_all(parsed.calls, tools);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) co_return results[i].failure();
+    turn.tool_errors += results[i]->is_error ? 1 : 0;
+    Message message;
+    message.role = Role::kTool;
+    message.content = cut_tool_result(results[i]->content, static_cast<size_t>(options_.max_result_bytes),
+                                      options_.keep_end_of_result);
+    message.tool_call_id = parsed.calls[i].call.id;
+    message.name = parsed.calls[i].call.name;
+    turn.tool_results.push_back(std::move(message));
+  }
+  co_return turn;
+}
+
+Task<std::vector<Result<ToolResult>>> ToolAgent::answer_all(const std::vector<ParsedCall>& calls,
+                                                            const std::vector<Tool*>& tools) {
+  if (calls.size() == 1) {
+    std::vector<Result<ToolResult>> results;
+    results.push_back(co_await answer(calls[0], tools));
+    co_return results;
+  }
+  std::vector<Task<Result<ToolResult>>> tasks;
+  for (const ParsedCall& call : calls) tasks.push_back(answer(call, tools));
+  co_return co_await collect_all_windowed(std::move(tasks), static_cast<size_t>(options_.max_parallel_calls));
+}
+
+Task<Result<ToolResult>> ToolAgent::answer(const ParsedCall& call, const std::vector<Tool*>& tools) {
+  if (call.problem) co_return tool_error(call.problem->message);
+  for (Tool* tool : tools) {
+    if (tool->schema().name != call.call.name) continue;
+    if (const std::optional<std::string> problem = schema_of(*tool).validate(call.call.arguments)) {
+      co_return tool_error(*problem);
+    }
+    co_return co_await call_tool(*tool, call.call.arguments);
+  }
+  std::string known;
+  for (const Tool* tool : tools) known += (known.empty() ? "" : ", ") + tool->schema().name;
+  co_return tool_error(fmt::format("there is no tool named '{}'; {}.",
+                                   cut_tool_result(call.call.name, 64, false),
+                                   known.empty() ? "there are no tools" : "the tools are: " + known));
+}
+
+Task<Result<ToolResult>> ToolAgent::call_tool(Tool& tool, const Json& arguments) {
+  const CancellationToken cancellation = co_await current_cancellation();
+  std::string what;
+  try {
+    std::optional<Result<ToolResult>> result =
+        co_await with_timeout(limit_from_seconds(options_.tool_timeout_seconds), tool.call(arguments));
+    if (result) co_return *std::move(result);
+    co_return Failure{FailureClass::kTool, "timeout",
+                      fmt::format("The tool '{}' did not answer within {} s.", tool.schema().name,
+                                  options_.tool_timeout_seconds)};
+  } catch (const std::exception& exception) {
+    // A tool that lets its own Cancelled out has failed; the episode's is passed on.
+    cancellation.throw_if_requested();
+    what = exception.what();
+  } catch (...) {
+    what = "something that is no std::exception";
+  }
+  co_return Failure{FailureClass::kTool, "exception",
+                    fmt::format("The tool '{}' threw: {}", tool.schema().name, what)};
+}
+
+const JsonSchema& ToolAgent::schema_of(const Tool& tool) {
+  const ToolSchema& schema = tool.schema();
+  const auto found = schemas_.find(schema.name);
+  if (found != schemas_.end() && found->second.schema() == schema.parameters) return found->second;
+  return schemas_
+      .insert_or_assign(schema.name, JsonSchema(schema.parameters, fmt::format("tool '{}'", schema.name)))
+      .first->second;
+}
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+}  // namespace
+
+std::string cut_tool_result(std::string_view text, size_t max_bytes, bool keep_end) {
+  if (text.size() <= max_bytes) return std::string(text);
+  if (keep_end) {
+    size_t begin = text.size() - max_bytes;
+    while (begin < text.size() && continues_character(text[begin])) ++begin;
+    return "(truncated)..." + std::string(text.substr(begin));
+  }
+  size_t end = max_bytes;
+  while (end > 0 && continues_character(text[end])) --end;
+  return std::string(text.substr(0, end)) + "...(truncated)";
+}
+
+std::unique_ptr<Agent> make_conversation_agent() { return std::make_unique<ConversationAgent>(); }
+
+std::unique_ptr<Agent> make_tool_agent(const ToolAgentOptions& options) {
+  check_limit_seconds("tool_timeout_seconds", options.tool_timeout_seconds);
+  if (options.max_parallel_calls < 1) {
+    throw input_error(
+        fmt::format("max_parallel_calls is {}; it must be at least 1.", options.max_parallel_calls));
+  }
+  if (options.max_result_bytes < 1) {
+    throw input_error(
+        fmt::format("max_result_bytes is {}; it must be at least 1.", options.max_result_bytes));
+  }
+  return std::make_unique<ToolAgent>(options);
+}
+
+}  // namespace stoker

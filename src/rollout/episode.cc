@@ -1,0 +1,134 @@
+#include "rollout/episode.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "async/timeout.h"
+#include "engine/request_check.h"
+#include "rollout/deadline.h"
+#include "rollout/episode_play.h"
+#include "rollout/episode_world.h"
+
+namespace stoker {
+namespace {
+
+void check_limits(const EpisodeLimits& limits) {
+  const auto at_least = [](const char* field, int32_t value, int32_t least) {
+    if (value < least)
+      throw input_error(fmt::format("{} is {}; it must be at least {}.", field, value, least));
+  };
+  at_least("max_turns", limits.max_turns, 1);
+  at_least("max_turn_tokens", limits.max_turn_tokens, 1);
+  at_least("max_sampled_tokens", limits.max_sampled_tokens, 1);
+  at_least("max_observation_tokens", limits.max_observation_tokens, 0);
+  at_least("max_context_tokens", limits.max_context_tokens, 0);
+  check_limit_seconds("reset_timeout_seconds", limits.reset_timeout_seconds);
+  check_limit_seconds("step_timeout_seconds", limits.step_timeout_seconds);
+  check_limit_seconds("generate_timeout_seconds", limits.generate_timeout_seconds);
+  check_limit_seconds("reward_timeout_seconds", limits.reward_timeout_seconds);
+  check_limit_seconds("close_timeout_seconds", limits.close_timeout_seconds);
+  check_limit_seconds("episode_timeout_seconds", limits.episode_timeout_seconds);
+}
+
+}  // namespace
+
+bool is_scored_ending(const std::optional<Failure>& failure) {
+  if (!failure || failure->failure_class == FailureClass::kPolicy) return true;
+  return failure->failure_class == FailureClass::kLimit && failure->reason != "wall_clock";
+}
+
+struct EpisodeRunner::State {
+  State(EpisodeSettings given, Engine& engine, const EnvironmentKind& environment_kind, Agent& agent,
+        std::shared_ptr<const Tokenizer> shared_tokenizer, const Renderer& renderer)
+      : settings(std::move(given)),
+        kind(environment_kind),
+        tokenizer(std::move(shared_tokenizer)),
+        parts{settings, engine, agent, *tokenizer, renderer, text_pool} {}
+
+  EpisodeSettings settings;
+  const EnvironmentKind& kind;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::vector<std::unique_ptr<Reward>> rewards;
+  std::vector<double> weights;
+  Pool text_pool{{.threads = 1, .name = "text"}};
+  EpisodeParts parts;
+  std::optional<Quarantine> quarantine;  // made by the first episode, on its executor
+  int64_t abandoned_environments = 0;
+};
+
+EpisodeRunner::EpisodeRunner(EpisodeSettings settings, Engine& engine,
+                             const EnvironmentKind& environment_kind, Agent& agent,
+                             std::shared_ptr<const Tokenizer> tokenizer, const Renderer& renderer,
+                             std::vector<std::unique_ptr<Reward>> rewards,
+                             std::vector<double> reward_weights) {
+  check_limits(settings.limits);
+  validate(settings.sampling);
+  if (rewards.empty()) throw input_error("An episode needs at least one reward; the environment gives none.");
+  if (reward_weights.empty()) reward_weights.assign(rewards.size(), 1.0);
+  if (reward_weights.size() != rewards.size()) {
+    throw input_error(fmt::format("There are {} reward weights for {} rewards; give one for each, or none.",
+                                  reward_weights.size(), rewards.size()));
+  }
+  state_ = std::make_unique<State>(std::move(settings), engine, environment_kind, agent, std::move(tokenizer),
+                                   renderer);
+  state_->rewards = std::move(rewards);
+  state_->weights = std::move(reward_weights);
+}
+
+EpisodeRunner::~EpisodeRunner() = default;
+
+// The turns, and the close on every way out. Throws Cancelled and what the engine or the agent threw.
+Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Trajectory> resume_from) {
+  State& state = *state_;
+  const EpisodeLimits& limits = state.settings.limits;
+  Executor& executor = co_await current_executor();
+  const TimePoint deadline = executor.now() + limit_from_seconds(limits.episode_timeout_seconds);
+  EpisodeWorld world(state.kind, limits, *state.quarantine, data);
+  EpisodePlay play(state.parts, world, data, std::move(resume_from), executor, deadline);
+  std::exception_ptr thrown;
+  try {
+    const std::optional<std::optional<Failure>> ended = co_await with_deadline(deadline, play.run());
+    if (ended) {
+      data->record.failure = *ended;
+    } else {
+      data->record.failure =
+          Failure{FailureClass::kLimit, "wall_clock",
+                  fmt::format("The episode took more than {} s.", limits.episode_timeout_seconds)};
+    }
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (!co_await world.close()) ++state.abandoned_environments;
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task, std::optional<Trajectory> resume_from) {
+  State& state = *state_;
+  Executor& executor = co_await current_executor();
+  if (!state.quarantine) state.quarantine.emplace(executor);
+  auto data = std::make_shared<EpisodeData>();
+  EpisodeRecord& record = data->record;
+  data->task = std::move(task);
+  record.id = id;
+  record.task_id = data->task.id;
+  record.purpose = state.settings.purpose == RandomPurpose::kEvaluate ? "evaluate" : "train";
+  record.start_time = executor.now().time_since_epoch().count();
+  co_await play(data, std::move(resume_from));
+  if (is_scored_ending(record.failure)) {
+    co_await score_episode(data, state.rewards, state.weights, state.settings.limits, *state.quarantine);
+  }
+  record.end_time = executor.now().time_since_epoch().count();
+  // A call that was abandoned still reads the record.
+  if (data.use_count() > 1) co_return EpisodeRecord(record);
+  co_return std::move(record);
+}
+
+int64_t EpisodeRunner::abandoned_environments() const { return state_->abandoned_environments; }
+int64_t EpisodeRunner::abandoned_calls() const {
+  return state_->quarantine ? static_cast<int64_t>(state_->quarantine->abandoned()) : 0;
+}
+
+}  // namespace stoker

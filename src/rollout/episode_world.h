@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/quarantine.h"
+#include "environment/registry.h"
+#include "rollout/agent.h"
+#include "rollout/episode.h"
+
+namespace stoker {
+
+// What one episode is about and what has happened in it. Shared with calls into the world outside, which may
+// outlive the episode when they hang.
+struct EpisodeData {
+  TaskRow task;
+  std::vector<Message> messages;  // the whole conversation
+  EpisodeRecord record;
+};
+
+// The world outside of one episode: its environment and tools. Each call has its deadline; what hangs, throws
+// or fails comes back as a Failure of its class. Only Cancelled (of the caller) is thrown.
+class EpisodeWorld {
+ public:
+  // References must outlive the object and every abandoned call.
+  EpisodeWorld(const EnvironmentKind& kind, const EpisodeLimits& limits, Quarantine& quarantine,
+               std::shared_ptr<EpisodeData> data);
+
+  // Makes the environment and resets it. environment.timeout, environment.exception, or what it gave.
+  Task<Result<Observation>> reset(uint64_t seed);
+  Task<Result<Observation>> step(Action action);
+  // The agent's reading of a turn, tools included. `deadline`: of the episode.
+  Task<Result<AgentTurn>> interpret(Agent& agent, std::string text, TimePoint deadline);
+  // Closes the environment if there is one: at most once, whatever the caller's cancellation says. False: it
+  // did not end in time and was abandoned. What close throws is logged.
+  Task<bool> close();
+
+  // Of the environment; after reset, until close.
+  const std::vector<Tool*>& tools() const { return tools_; }
+
+ private:
+  const EnvironmentKind& kind_;
+  const EpisodeLimits& limits_;
+  Quarantine& quarantine_;
+  std::shared_ptr<EpisodeData> data_;
+  std::shared_ptr<Environment> environment_;
+  std::vector<Tool*> tools_;
+};
+
+// Scores a finished episode: sets reward, rewards and success, or the failure reward.* (timeout, exception,
+// not_finite, or what the reward gave). The rewards run side by side.
+Task<> score_episode(std::shared_ptr<EpisodeData> data, const std::vector<std::unique_ptr<Reward>>& rewards,
+                     const std::vector<double>& weights, const EpisodeLimits& limits, Quarantine& quarantine);
+
+}  // namespace stoker

@@ -1,0 +1,240 @@
+#include "rollout/orchestrator.h"
+
+#include <exception>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "async/cancellation.h"
+#include "async/event.h"
+#include "async/scope.h"
+#include "rollout/event_log.h"
+
+namespace stoker {
+namespace {
+
+// A group whose members are being played.
+struct GroupInProgress {
+  std::optional<TaskRow> task;  // read when the first member starts
+  int64_t dispatch_version = 0;
+  std::vector<EpisodeRecord> episodes;  // by sample: the last attempt that ended
+};
+
+}  // namespace
+
+struct Orchestrator::State {
+  State(Options given, EpisodePlayer& episode_player, const TaskSource& task_source, Engine& served)
+      : options(std::move(given)),
+        player(episode_player),
+        tasks(task_source),
+        engine(served),
+        controller(options.controller) {}
+
+  void emit(RunEvent event);
+  void execute(Decision& decision);
+  void start_episode(const EpisodeId& id);
+  Task<> play_episode(EpisodeId id);
+  Task<EpisodeRecord> play_attempt(EpisodeId id);
+  void end_episode(const EpisodeId& id, std::optional<EpisodeRecord> record);
+  void hand_over(const Decision& decision);
+  void fail(std::exception_ptr exception);
+  void stop();
+
+  Options options;
+  EpisodePlayer& player;
+  const TaskSource& tasks;
+  Engine& engine;
+  Controller controller;
+
+  std::optional<Scope> scope;  // the episodes; empty before start
+  std::map<EpisodeId, CancellationSource> running;
+  std::map<uint64_t, GroupInProgress> groups;
+
+  std::optional<RolloutBatch> batch;   // handed over, not yet taken by next_batch
+  std::optional<int64_t> publication;  // decided, not yet done
+  WeightsPtr weights;                  // of the last step
+  bool over = false;
+  std::exception_ptr failure;
+  Event changed{"next batch"};
+};
+
+// Gives the event to the controller, logs it and executes what was decided.
+void Orchestrator::State::emit(RunEvent event) {
+  event.time = scope->executor().now().time_since_epoch().count();
+  std::vector<Decision> decisions = controller.handle(event);
+  if (options.event_log) options.event_log(event_log_line(event, decisions));
+  for (Decision& decision : decisions) execute(decision);
+}
+
+void Orchestrator::State::execute(Decision& decision) {
+  switch (decision.kind) {
+    case DecisionKind::kStartEpisode:
+      return start_episode(decision.episode);
+    case DecisionKind::kCancelEpisode:
+      return running.at(decision.episode).request(CancelReason::kRequested);
+    case DecisionKind::kConsumeBatch:
+      return hand_over(decision);
+    case DecisionKind::kDropGroup:
+      groups.erase(decision.groups.at(0));
+      return;
+    case DecisionKind::kPublish:
+      publication = decision.version;
+      return;
+    case DecisionKind::kGiveUp:
+      if (!failure) {
+        failure = std::make_exception_ptr(resource_error("The run cannot go on: " + decision.reason + "."));
+      }
+      [[fallthrough]];
+    case DecisionKind::kFinish:
+      over = true;
+      changed.set();
+      return;
+  }
+}
+
+void Orchestrator::State::start_episode(const EpisodeId& id) {
+  GroupInProgress& group = groups[id.task_ordinal];
+  if (group.episodes.empty()) {
+    group.episodes.resize(static_cast<size_t>(options.controller.group_size));
+    group.dispatch_version = engine.version();
+  }
+  running.try_emplace(id, scope->token());
+  scope->spawn(play_episode(id), "episode " + id.to_string());
+}
+
+Task<> Orchestrator::State::play_episode(EpisodeId id) {
+  std::optional<EpisodeRecord> record;
+  try {
+    record = co_await with_cancellation(running.at(id).token(), play_attempt(id));
+  } catch (const Cancelled&) {
+    // The record stays empty: nobody waits for what a cancelled attempt made.
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  try {
+    if (scope->token().requested()) stop();
+    end_episode(id, std::move(record));
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+Task<EpisodeRecord> Orchestrator::State::play_attempt(EpisodeId id) {
+  // A group that was dropped before this began has cancelled it: `running` holds its source still.
+  running.at(id).token().throw_if_requested();
+  GroupInProgress& group = groups.at(id.task_ordinal);
+  if (!group.task) group.task = tasks.task(id.task_ordinal);
+  co_return co_await player.run(id, *group.task);
+}
+
+void Orchestrator::State::end_episode(const EpisodeId& id, std::optional<EpisodeRecord> record) {
+  RunEvent event{.kind = RunEventKind::kEpisodeFinished, .episode = id};
+  running.erase(id);
+  if (record) {
+    if (options.episode_finished) options.episode_finished(*record);
+    if (record->failure) event.failure = record->failure->name();
+    event.scored = record->reward.has_value();
+    event.oldest_version = record->trajectory.oldest_version().value_or(-1);
+    const auto group = groups.find(id.task_ordinal);
+    if (group != groups.end()) group->second.episodes.at(id.sample) = *std::move(record);
+  } else {
+    event.failure = "infrastructure.cancelled";
+  }
+  emit(std::move(event));
+}
+
+void Orchestrator::State::hand_over(const Decision& decision) {
+  RolloutBatch next{.step = decision.version};
+  for (uint64_t ordinal : decision.groups) {
+    auto node = groups.extract(ordinal);
+    GroupInProgress& group = node.mapped();
+    next.groups.push_back({.task_ordinal = ordinal,
+                           .task_id = std::move(group.task->id),
+                           .dispatch_version = group.dispatch_version,
+                           .episodes = std::move(group.episodes)});
+  }
+  batch = std::move(next);
+  changed.set();
+}
+
+// Ends the run: the first exception comes out of next_batch.
+void Orchestrator::State::fail(std::exception_ptr exception) {
+  const bool first = failure == nullptr;
+  if (first) failure = std::move(exception);
+  changed.set();
+  if (!first) return;
+  try {
+    stop();
+  } catch (...) {
+    // The controller or the log is what failed: only the scope can stop the episodes.
+    over = true;
+  }
+  scope->cancel(CancelReason::kShutdown);
+}
+
+void Orchestrator::State::stop() {
+  if (!over) emit({.kind = RunEventKind::kStopRequested});
+}
+
+Orchestrator::Orchestrator(Options options, EpisodePlayer& player, const TaskSource& tasks, Engine& engine)
+    : state_(std::make_unique<State>(std::move(options), player, tasks, engine)) {}
+Orchestrator::~Orchestrator() = default;
+
+Task<> Orchestrator::start() {
+  State& state = *state_;
+  if (state.scope) throw internal_error("The orchestrator was started twice.");
+  state.scope.emplace(co_await current_executor(), co_await current_cancellation());
+  if (state.options.event_log) state.options.event_log(event_log_header(state.options.controller));
+  state.emit({.kind = RunEventKind::kStarted,
+              .version = state.options.first_version,
+              .first_ordinal = state.options.first_ordinal,
+              .open_ordinals = state.options.open_ordinals});
+}
+
+Task<std::optional<RolloutBatch>> Orchestrator::next_batch() {
+  State& state = *state_;
+  if (!state.scope) throw internal_error("The orchestrator was asked for a batch before it was started.");
+  if (!state.over && !state.batch) state.emit({.kind = RunEventKind::kTrainerReady});
+  while (!state.batch && !state.over && !state.failure) {
+    state.changed.reset();
+    co_await state.changed.wait();
+  }
+  if (state.failure) std::rethrow_exception(state.failure);
+  co_return std::exchange(state.batch, std::nullopt);
+}
+
+Task<> Orchestrator::step_finished(WeightsPtr weights) {
+  State& state = *state_;
+  state.weights = std::move(weights);
+  state.emit({.kind = RunEventKind::kStepFinished, .version = state.weights->version()});
+  while (const std::optional<int64_t> version = std::exchange(state.publication, std::nullopt)) {
+    const Result<Done> published = co_await state.engine.publish(state.weights);
+    if (!published) {
+      throw internal_error(fmt::format("The engine refused the weights of version {}: {}", *version,
+                                       published.failure().message));
+    }
+    state.emit({.kind = RunEventKind::kPublished, .version = *version});
+  }
+}
+
+void Orchestrator::request_stop() {
+  if (state_->scope) state_->stop();
+}
+
+Task<> Orchestrator::close() {
+  State& state = *state_;
+  if (!state.scope) co_return;
+  try {
+    state.stop();
+  } catch (...) {
+    state.fail(std::current_exception());
+  }
+  state.scope->cancel(CancelReason::kShutdown);
+  co_await state.scope->join();
+}
+
+const Controller& Orchestrator::controller() const { return state_->controller; }
+
+}  // namespace stoker
