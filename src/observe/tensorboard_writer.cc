@@ -62,6 +62,28 @@ TensorBoardWriter::TensorBoardWriter(const std::filesystem::path& folder, double
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor_ < 0 && errno != EEXIST) throw write_error(path_);
   }
+  try {
+    write_header(start_time, resume_step);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+TensorBoardWriter::~TensorBoardWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+TensorBoardWriter::TensorBoardWriter(TensorBoardWriter&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+TensorBoardWriter& TensorBoardWriter::operator=(TensorBoardWriter&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+void TensorBoardWriter::write_header(double start_time, std::optional<int64_t> resume_step) {
   std::string event;
   protozero::pbf_writer writer(event);
   writer.add_double(tag(EventField::kWallTime), start_time);
@@ -77,19 +99,6 @@ TensorBoardWriter::TensorBoardWriter(const std::filesystem::path& folder, double
     }
     write_record(event);
   }
-}
-
-TensorBoardWriter::~TensorBoardWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-TensorBoardWriter::TensorBoardWriter(TensorBoardWriter&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-TensorBoardWriter& TensorBoardWriter::operator=(TensorBoardWriter&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
 }
 
 void TensorBoardWriter::write(int64_t step, double time, const MetricMap& metrics) {

@@ -28,6 +28,7 @@ class TensorBoardWriter {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void write_header(double start_time, std::optional<int64_t> resume_step);
   void write_record(std::string_view event);
 
   std::filesystem::path path_;
