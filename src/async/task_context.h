@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coroutine>
 #include <string>
 #include <utility>
 
@@ -19,20 +20,21 @@ struct TaskContext {
 
 namespace detail {
 
-// Reads something of the awaiting task without suspending it.
+// Awaited, gives Read{}(context of the awaiting task) without suspending: a promise turns it into a
+// ContextAwaiter.
+template <typename Read>
+struct ContextRead {};
+
 template <typename Read>
 class ContextAwaiter {
  public:
-  bool await_ready() const noexcept { return false; }
-  template <typename Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    context_ = &awaiting.promise().context();
-    return false;
-  }
-  decltype(auto) await_resume() const { return Read{}(*context_); }
+  explicit ContextAwaiter(TaskContext& context) : context_(context) {}
+  bool await_ready() const noexcept { return true; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  decltype(auto) await_resume() const { return Read{}(context_); }
 
  private:
-  TaskContext* context_ = nullptr;
+  TaskContext& context_;
 };
 
 struct ReadContext {
@@ -48,13 +50,13 @@ struct ReadCancellation {
 }  // namespace detail
 
 // co_await current_executor(): the Executor& on which the awaiting task runs. Never suspends.
-inline detail::ContextAwaiter<detail::ReadExecutor> current_executor() { return {}; }
+inline detail::ContextRead<detail::ReadExecutor> current_executor() { return {}; }
 
 // co_await current_cancellation(): the token of the awaiting task. Never suspends.
-inline detail::ContextAwaiter<detail::ReadCancellation> current_cancellation() { return {}; }
+inline detail::ContextRead<detail::ReadCancellation> current_cancellation() { return {}; }
 
 // co_await current_context(): for primitives that start or wrap tasks.
-inline detail::ContextAwaiter<detail::ReadContext> current_context() { return {}; }
+inline detail::ContextRead<detail::ReadContext> current_context() { return {}; }
 
 // co_await name_task("episode 12"): names the running task (the one started in a Scope or by run()) in
 // reports.

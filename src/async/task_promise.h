@@ -15,6 +15,9 @@ class Task;
 
 namespace detail {
 
+// Out of line: inlined, its copy of the pointer would take room in every frame that awaits.
+[[noreturn]] void rethrow(const std::exception_ptr& exception);
+
 // The part of a promise that does not depend on the result.
 class PromiseBase {
  public:
@@ -32,6 +35,15 @@ class PromiseBase {
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
   FinalAwaiter final_suspend() const noexcept { return {}; }
+
+  template <typename Read>
+  ContextAwaiter<Read> await_transform(ContextRead<Read>) const {
+    return ContextAwaiter<Read>(*context_);
+  }
+  template <typename Awaitable>
+  Awaitable&& await_transform(Awaitable&& awaitable) const {
+    return std::forward<Awaitable>(awaitable);
+  }
 
   TaskContext& context() const { return *context_; }
   // The task runs under `context`. Without a continuation it is the root of its record.
@@ -58,7 +70,7 @@ class Promise final : public PromiseBase {
     result_.template emplace<1>(std::forward<U>(value));
   }
   T take() {
-    if (result_.index() == 2) std::rethrow_exception(std::get<2>(result_));
+    if (result_.index() == 2) rethrow(std::get<2>(result_));
     return std::get<1>(std::move(result_));
   }
 
@@ -73,7 +85,7 @@ class Promise<void> final : public PromiseBase {
   void unhandled_exception() noexcept { exception_ = std::current_exception(); }
   void return_void() const noexcept {}
   void take() const {
-    if (exception_) std::rethrow_exception(exception_);
+    if (exception_) rethrow(exception_);
   }
   const std::exception_ptr& exception() const { return exception_; }
 
@@ -85,8 +97,8 @@ class Promise<void> final : public PromiseBase {
 template <typename T>
 class TaskAwaiter {
  public:
-  explicit TaskAwaiter(Task<T> task) : task_(std::move(task)) {}
-  TaskAwaiter(Task<T> task, TaskContext& context) : task_(std::move(task)) {
+  explicit TaskAwaiter(Task<T>&& task) : task_(std::move(task)) {}
+  TaskAwaiter(Task<T>&& task, TaskContext& context) : task_(std::move(task)) {
     task_.handle_.promise().attach(context);
   }
 
@@ -106,7 +118,7 @@ class TaskAwaiter {
 
 // Awaits `task` under another context, which must live as long as the wait.
 template <typename T>
-TaskAwaiter<T> in_context(TaskContext& context, Task<T> task) {
+TaskAwaiter<T> in_context(TaskContext& context, Task<T>&& task) {
   return TaskAwaiter<T>(std::move(task), context);
 }
 

@@ -91,6 +91,6 @@ std::string describe(const WaitSite& site);
 struct ThrowIfCancelled {
   void operator()(TaskContext& context) const { context.cancellation.throw_if_requested(); }
 };
-inline detail::ContextAwaiter<ThrowIfCancelled> check_cancellation() { return {}; }
+inline detail::ContextRead<ThrowIfCancelled> check_cancellation() { return {}; }
 
 }  // namespace stoker
