@@ -24,41 +24,13 @@
 #include "async/scope.h"
 #include "async/simulated_executor.h"
 #include "async/timeout.h"
+#include "base/error.h"
+#include "base/figure_report.h"
 
 namespace stoker {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Figure {
-  std::string name;
-  double value;
-  std::string unit;
-};
-
-class Report {
- public:
-  void add(const std::string& name, double value, const std::string& unit) {
-    fmt::print("{:<44} {:>12.2f} {}\n", name, value, unit);
-    figures_.push_back({name, value, unit});
-  }
-  // False when the file cannot be written.
-  bool write(const char* path) const {
-    std::FILE* file = std::fopen(path, "w");
-    if (file == nullptr) return false;
-    fmt::print(file, "[");
-    for (size_t index = 0; index < figures_.size(); ++index) {
-      const Figure& figure = figures_[index];
-      fmt::print(file, "{}\n  {{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}", index > 0 ? "," : "",
-                 figure.name, figure.value, figure.unit);
-    }
-    fmt::print(file, "\n]\n");
-    return std::fclose(file) == 0;
-  }
-
- private:
-  std::vector<Figure> figures_;
-};
 
 // Nanoseconds an operation: the least of five runs of `body`, which does `operations`.
 template <typename Body>
@@ -112,7 +84,7 @@ Task<> sleep_beside(int count) {
   co_await scope.join();
 }
 
-void measure_times(Report& report) {
+void measure_times(FigureReport& report) {
   RealExecutor executor;
   constexpr int64_t kAwaits = 2'000'000;
   report.add("await_ready_task",
@@ -158,14 +130,14 @@ Task<double> waiting_bytes(int count) {
   co_return static_cast<double>(waiting) / count;
 }
 
-void measure_memory(Report& report) {
+void measure_memory(FigureReport& report) {
   RealExecutor executor;
   report.add("waiting_task_bytes_beside_frame", run(executor, waiting_bytes(100'000)), "bytes");
 }
 
 // Of 100 seeds, those with which the search finds the defect within 10,000 schedules and runs it again by its
 // seed.
-void measure_search(Report& report, const std::string& name, Task<void> (*program)()) {
+void measure_search(FigureReport& report, const std::string& name, Task<void> (*program)()) {
   int found = 0;
   std::vector<int> schedules;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -194,13 +166,16 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: async_bench [--json FILE]\n");
     return 2;
   }
-  stoker::Report report;
+  stoker::FigureReport report;
   stoker::measure_times(report);
   stoker::measure_memory(report);
   stoker::measure_search(report, "lost_wakeup", &stoker::lost_wakeup_program);
   stoker::measure_search(report, "deadlock", &stoker::deadlock_program);
-  if (json != nullptr && !report.write(json)) {
-    fmt::print(stderr, "async_bench: {} cannot be written: {}.\n", json, std::strerror(errno));
+  if (json == nullptr) return 0;
+  try {
+    report.write(json);
+  } catch (const stoker::Error& error) {
+    fmt::print(stderr, "async_bench: {}\n", error.what());
     return 1;
   }
   return 0;
