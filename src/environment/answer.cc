@@ -116,7 +116,7 @@ std::optional<std::string> last_number(std::string_view text) {
   std::optional<Number> last;
   for (size_t at = 0; at < text.size();) {
     bool point = text[at] == '.' && at + 1 < text.size() && is_digit(text[at + 1]) &&
-                 (at == 0 || !is_digit(text[at - 1]));
+                 (at == 0 || !(is_digit(text[at - 1]) || text[at - 1] == '.'));
     if (is_digit(text[at]) || point) {
       last = scan_number(text, at);
     } else {

@@ -23,5 +23,6 @@ struct EnvironmentConfig {
     visit.section("question_answering", question_answering, "Questions and answers from JSON Lines files.");
   }
 };
+std::unique_ptr<EnvironmentKind> make_environment_kind(const EnvironmentConfig& config);
 
 }  // namespace stoker

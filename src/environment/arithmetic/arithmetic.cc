@@ -225,6 +225,10 @@ class ArithmeticKind final : public EnvironmentKind {
 
 }  // namespace
 
+std::unique_ptr<EnvironmentKind> make_arithmetic(const ArithmeticOptions& options) {
+  return std::make_unique<ArithmeticKind>(options);
+}
+
 std::unique_ptr<EnvironmentKind> make_arithmetic(const Json& options) {
   return std::make_unique<ArithmeticKind>(options_from_json<ArithmeticOptions>(options, kPlace));
 }

@@ -47,6 +47,7 @@ struct ArithmeticOptions {
 // answer. Reward and success: 1 when the last number of the final answer is the value, else 0; also 0 for an
 // episode that ended inside a tool call or at a limit. `options` as ArithmeticOptions; what it cannot mean
 // throws Error(kInput) naming the key.
+std::unique_ptr<EnvironmentKind> make_arithmetic(const ArithmeticOptions& options);
 std::unique_ptr<EnvironmentKind> make_arithmetic(const Json& options);
 std::string arithmetic_documentation();
 

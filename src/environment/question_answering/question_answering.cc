@@ -132,6 +132,10 @@ class QuestionAnsweringKind final : public EnvironmentKind {
 
 }  // namespace
 
+std::unique_ptr<EnvironmentKind> make_question_answering(const QuestionAnsweringOptions& options) {
+  return std::make_unique<QuestionAnsweringKind>(options);
+}
+
 std::unique_ptr<EnvironmentKind> make_question_answering(const Json& options) {
   return std::make_unique<QuestionAnsweringKind>(
       options_from_json<QuestionAnsweringOptions>(options, kPlace));
