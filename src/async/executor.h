@@ -37,11 +37,10 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
+  virtual ~Timer() { disarm(); }
+
   bool armed() const { return executor_ != nullptr; }
   void disarm();
-
- protected:
-  virtual ~Timer() { disarm(); }
 
  private:
   friend class Executor;

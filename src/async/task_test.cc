@@ -1,72 +1,147 @@
 #include "async/task.h"
 
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
-#include "async/cancellation.h"
-#include "async/channel.h"
-#include "async/event.h"
-#include "async/real_executor.h"
 #include "async/run.h"
-#include "async/scope.h"
-#include "async/semaphore.h"
 #include "async/simulated_executor.h"
-#include "async/timeout.h"
+#include "async/sleep.h"
+#include "async/testing.h"
+#include "async/waiter.h"
 
 namespace stoker {
 namespace {
+
 using namespace std::chrono_literals;
 
-Task<int> one() { co_return 1; }
-Task<int> sum(int count) {
-  int total = 0;
-  for (int i = 0; i < count; ++i) total += co_await one();
-  co_return total;
+Task<int> give(int value) { co_return value; }
+Task<> set_flag(bool* flag) {
+  *flag = true;
+  co_return;
 }
-TEST(Task, MillionReadyAwaits) {
-  SimulatedExecutor executor(1);
-  EXPECT_EQ(run(executor, sum(1'000'000)), 1'000'000);
+Task<std::unique_ptr<int>> give_pointer(int value) { co_return std::make_unique<int>(value); }
+Task<int> fail_with(std::string message) {
+  co_await yield_now();
+  throw std::runtime_error(message);
 }
-Task<> produce(Channel<int>& channel) {
-  for (int i = 0; i < 100; ++i) co_await channel.send(i);
-  channel.close();
+
+TEST(Task, IsLazy) {
+  bool flag = false;
+  {
+    Task<> task = set_flag(&flag);
+    EXPECT_TRUE(task);
+  }
+  EXPECT_FALSE(flag);
 }
-Task<int> consume_all() {
-  Channel<int> channel(3, "numbers");
-  Scope scope(co_await current_executor(), co_await current_cancellation());
-  scope.spawn(produce(channel), "producer");
-  int total = 0;
-  while (auto value = co_await channel.receive()) total += *value;
-  co_await sleep_for(1ms);
-  co_await scope.join();
-  co_return total;
-}
-TEST(Task, Channel) {
-  SimulatedExecutor executor(1);
-  EXPECT_EQ(run(executor, consume_all()), 4950);
-  RealExecutor real;
-  EXPECT_EQ(run(real, consume_all()), 4950);
-}
-Task<> stuck(Event& event) {
-  Scope scope(co_await current_executor(), co_await current_cancellation());
-  scope.spawn(event.wait(), "waiter");
-  co_await scope.join();
-}
-TEST(Task, Stuck) {
-  SimulatedExecutor executor(1);
-  Event event("never");
-  try {
-    run(executor, stuck(event));
-    FAIL();
-  } catch (const StuckError& error) {
-    EXPECT_EQ(error.kind(), StuckError::Kind::kDeadlock);
-    ASSERT_EQ(error.tasks().size(), 2u);
-    EXPECT_EQ(error.tasks()[1], (StuckTask{"main/waiter", "Event.wait 'never'"}));
+
+struct Holder {
+  std::shared_ptr<int> value;
+};
+Task<int> read(Holder holder) { co_return *holder.value; }
+
+TEST(Task, UnstartedTaskDestroysItsArguments) {
+  auto value = std::make_shared<int>(3);
+  {
+    Task<int> task = read({value});
+    EXPECT_EQ(value.use_count(), 2);
+    Task<int> moved = std::move(task);
+    EXPECT_FALSE(task);  // NOLINT: moved from
+    EXPECT_EQ(value.use_count(), 2);
+    moved = read({std::make_shared<int>(4)});
+    EXPECT_EQ(value.use_count(), 1);
   }
 }
-TEST(Task, Timeout) {
-  RealExecutor executor;
-  EXPECT_FALSE(run(executor, with_timeout(5ms, sleep_for(10s))));
-  EXPECT_TRUE(run(executor, with_timeout(5s, sleep_for(10ms))));
+
+TEST(Task, FrameEndsWithTheAwait) {
+  SimulatedExecutor executor(1);
+  auto value = std::make_shared<int>(3);
+  EXPECT_EQ(run(executor, read({value})), 3);
+  EXPECT_EQ(value.use_count(), 1);
 }
+
+CO_TEST(Task, GivesValues) {
+  EXPECT_EQ(co_await give(5), 5);
+  Task<int> later = give(6);
+  EXPECT_EQ(co_await std::move(later), 6);
+  const std::unique_ptr<int> pointer = co_await give_pointer(7);
+  EXPECT_EQ(*pointer, 7);
+}
+
+CO_TEST(Task, ExceptionsComeOutOfTheAwait) {
+  std::string message;
+  try {
+    co_await fail_with("broken");
+  } catch (const std::runtime_error& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message, "broken");
+}
+
+Task<int64_t> sum_of_ready(int64_t count) {
+  int64_t sum = 0;
+  for (int64_t index = 0; index < count; ++index) sum += co_await give(1);
+  co_return sum;
+}
+
+TEST(Task, AMillionReadyAwaitsDoNotGrowTheStack) {
+  SimulatedExecutor executor(1);
+  EXPECT_EQ(run(executor, sum_of_ready(1'000'000)), 1'000'000);
+}
+
+Task<int> depth(int left) {
+  if (left == 0) co_return 0;
+  co_return 1 + co_await depth(left - 1);
+}
+
+// Both the way down and the way back are transfers, not calls.
+TEST(Task, DeepRecursionDoesNotGrowTheStack) {
+  SimulatedExecutor executor(1);
+  EXPECT_EQ(run(executor, depth(200'000)), 200'000);
+}
+
+CO_TEST(Task, ContextFlowsToAwaitedTasks) {
+  struct Inner {
+    static Task<Executor*> executor() { co_return &co_await current_executor(); }
+    static Task<std::string> name() {
+      co_await name_task("renamed");
+      co_await yield_now();
+      co_return running_task()->name();
+    }
+  };
+  Executor& executor = co_await current_executor();
+  EXPECT_EQ(co_await Inner::executor(), &executor);
+  EXPECT_EQ(running_task()->name(), "main");
+  EXPECT_EQ(co_await Inner::name(), "renamed");
+  EXPECT_FALSE((co_await current_cancellation()).requested());
+}
+
+TEST(Run, GivesValueExceptionAndRunsTwice) {
+  SimulatedExecutor executor(1);
+  EXPECT_EQ(run(executor, give(1)), 1);
+  EXPECT_EQ(*run(executor, give_pointer(2)), 2);
+  EXPECT_THROW(run(executor, fail_with("x")), std::runtime_error);
+  bool flag = false;
+  run(executor, set_flag(&flag));
+  EXPECT_TRUE(flag);
+  EXPECT_TRUE(executor.tasks().empty());
+}
+
+TEST(Run, TokenCancelsTheTask) {
+  SimulatedExecutor executor(1);
+  CancellationSource source;
+  auto timer = executor.post_at(TimePoint(1s), [&] { source.request(CancelReason::kShutdown); });
+  try {
+    run(executor, sleep_for(1h), source.token());
+    FAIL() << "the task ended without Cancelled";
+  } catch (const Cancelled& cancelled) {
+    EXPECT_EQ(cancelled.reason(), CancelReason::kShutdown);
+  }
+  EXPECT_EQ(executor.now(), TimePoint(1s));
+}
+
 }  // namespace
 }  // namespace stoker
