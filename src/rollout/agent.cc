@@ -19,7 +19,7 @@ namespace {
 
 class ConversationAgent final : public Agent {
  public:
-  Task<Result<AgentTurn>> interpret(const std::string& text, const std::vector<Tool*>& tools) override {
+  Task<Result<AgentTurn>> interpret(const std::string& text, const Tools& tools) override {
     ParsedTurn parsed = parser_->parse(text);
     AgentTurn turn;
     turn.message.role = Role::kAssistant;
@@ -34,26 +34,30 @@ class ConversationAgent final : public Agent {
 
 ToolResult tool_error(std::string sentence) { return {.content = "error: " + sentence, .is_error = true}; }
 
+// Owns what it touches, so that it may be abandoned.
+Task<Result<ToolResult>> run_tool(std::shared_ptr<Tool> tool, Json arguments) {
+  co_return co_await tool->call(arguments);
+}
+
 class ToolAgent final : public Agent {
  public:
   explicit ToolAgent(const ToolAgentOptions& options)
       : options_(options), parser_(make_tool_call_parser("hermes")) {}
 
-  Task<Result<AgentTurn>> interpret(const std::string& text, const std::vector<Tool*>& tools) override;
+  Task<Result<AgentTurn>> interpret(const std::string& text, const Tools& tools) override;
 
  private:
-  Task<Result<ToolResult>> answer(const ParsedCall& call, const std::vector<Tool*>& tools);
-  Task<Result<ToolResult>> call_tool(Tool& tool, const Json& arguments);
-  Task<std::vector<Result<ToolResult>>> answer_all(const std::vector<ParsedCall>& calls,
-                                                   const std::vector<Tool*>& tools);
+  Task<Result<ToolResult>> answer(const ParsedCall& call, const Tools& tools);
+  Task<std::vector<Result<ToolResult>>> answer_all(const std::vector<ParsedCall>& calls, const Tools& tools);
   const JsonSchema& schema_of(const Tool& tool);
 
   ToolAgentOptions options_;
   std::unique_ptr<const ToolCallParser> parser_;
   std::map<std::string, JsonSchema> schemas_;  // by tool name: compiled once, not once a call
+  std::optional<Quarantine> quarantine_;       // made by the first call, on its executor
 };
 
-Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const std::vector<Tool*>& tools) {
+Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const Tools& tools) {
   ParsedTurn parsed = parser_->parse(text);
   AgentTurn turn;
   turn.message.role = Role::kAssistant;
@@ -83,7 +87,7 @@ Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const std:
 }
 
 Task<std::vector<Result<ToolResult>>> ToolAgent::answer_all(const std::vector<ParsedCall>& calls,
-                                                            const std::vector<Tool*>& tools) {
+                                                            const Tools& tools) {
   if (calls.size() == 1) {
     std::vector<Result<ToolResult>> results;
     results.push_back(co_await answer(calls[0], tools));
@@ -94,41 +98,23 @@ Task<std::vector<Result<ToolResult>>> ToolAgent::answer_all(const std::vector<Pa
   co_return co_await collect_all_windowed(std::move(tasks), static_cast<size_t>(options_.max_parallel_calls));
 }
 
-Task<Result<ToolResult>> ToolAgent::answer(const ParsedCall& call, const std::vector<Tool*>& tools) {
+Task<Result<ToolResult>> ToolAgent::answer(const ParsedCall& call, const Tools& tools) {
   if (call.problem) co_return tool_error(call.problem->message);
-  for (Tool* tool : tools) {
+  for (const std::shared_ptr<Tool>& tool : tools) {
     if (tool->schema().name != call.call.name) continue;
     if (const std::optional<std::string> problem = schema_of(*tool).validate(call.call.arguments)) {
       co_return tool_error(*problem);
     }
-    co_return co_await call_tool(*tool, call.call.arguments);
+    if (!quarantine_) quarantine_.emplace(co_await current_executor());
+    co_return co_await call_outside(*quarantine_, FailureClass::kTool,
+                                    fmt::format("The tool '{}'", tool->schema().name),
+                                    options_.tool_timeout_seconds, run_tool(tool, call.call.arguments));
   }
   std::string known;
-  for (const Tool* tool : tools) known += (known.empty() ? "" : ", ") + tool->schema().name;
+  for (const std::shared_ptr<Tool>& tool : tools) known += (known.empty() ? "" : ", ") + tool->schema().name;
   co_return tool_error(fmt::format("there is no tool named '{}'; {}.",
                                    cut_tool_result(call.call.name, 64, false),
                                    known.empty() ? "there are no tools" : "the tools are: " + known));
-}
-
-Task<Result<ToolResult>> ToolAgent::call_tool(Tool& tool, const Json& arguments) {
-  const CancellationToken cancellation = co_await current_cancellation();
-  std::string what;
-  try {
-    std::optional<Result<ToolResult>> result =
-        co_await with_timeout(limit_from_seconds(options_.tool_timeout_seconds), tool.call(arguments));
-    if (result) co_return *std::move(result);
-    co_return Failure{FailureClass::kTool, "timeout",
-                      fmt::format("The tool '{}' did not answer within {} s.", tool.schema().name,
-                                  options_.tool_timeout_seconds)};
-  } catch (const std::exception& exception) {
-    // A tool that lets its own Cancelled out has failed; the episode's is passed on.
-    cancellation.throw_if_requested();
-    what = exception.what();
-  } catch (...) {
-    what = "something that is no std::exception";
-  }
-  co_return Failure{FailureClass::kTool, "exception",
-                    fmt::format("The tool '{}' threw: {}", tool.schema().name, what)};
 }
 
 const JsonSchema& ToolAgent::schema_of(const Tool& tool) {

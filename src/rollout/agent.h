@@ -12,6 +12,10 @@
 
 namespace stoker {
 
+// The tools of one episode. Each pointer keeps alive what owns the tool, the environment: a call that hangs
+// may outlive the episode.
+using Tools = std::vector<std::shared_ptr<Tool>>;
+
 // What an agent made of one turn of the policy.
 struct AgentTurn {
   Message message;                    // the assistant's message: content, calls
@@ -21,14 +25,14 @@ struct AgentTurn {
 };
 
 // Interprets the policy's text and acts on it. Holds no state of an episode: what it knows derives from the
-// trajectory. One agent serves all episodes of a loop.
+// trajectory. One agent serves all episodes of a loop; it must be destroyed on it, before the executor.
 class Agent {
  public:
   virtual ~Agent() = default;
   // `text`: the decoded turn without its end token. Runs tool calls side by side, each with its own deadline.
   // A Failure is of the infrastructure: tool.timeout (it hung), tool.exception (it threw), or what the tool
   // gave.
-  virtual Task<Result<AgentTurn>> interpret(const std::string& text, const std::vector<Tool*>& tools) = 0;
+  virtual Task<Result<AgentTurn>> interpret(const std::string& text, const Tools& tools) = 0;
 };
 
 // The whole text, without reasoning, is the answer to the environment; no calls are looked for.

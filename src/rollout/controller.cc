@@ -76,7 +76,7 @@ struct Controller::State {
 
   std::optional<uint64_t> take_ordinal();
   bool tasks_left() const { return !reopened.empty() || next_ordinal < options.end_ordinal; }
-  int64_t batch_limit() const { return std::max<int64_t>(0, options.total_steps - first_version); }
+  int64_t batch_limit() const { return std::max<int64_t>(0, options.total_steps - batches_before); }
   void start_episode(const EpisodeId& id) {
     ++running;
     decisions.push_back({.kind = DecisionKind::kStartEpisode, .episode = id});
@@ -88,7 +88,7 @@ struct Controller::State {
   bool trainer_waiting = false;
   bool batch_in_training = false;
 
-  int64_t first_version = 0;
+  int64_t batches_before = 0;         // trained before this start
   int64_t trained = 0;                // version after the last step
   int64_t served = 0;                 // version that the engine serves
   std::optional<int64_t> publishing;  // version that is under way
@@ -114,7 +114,8 @@ struct Controller::State {
 void Controller::State::start(const RunEvent& event) {
   if (started) throw internal_error("The controller was started twice.");
   started = true;
-  first_version = trained = served = event.version;
+  trained = served = event.version;
+  batches_before = event.trained_batches;
   next_ordinal = event.first_ordinal;
   for (uint64_t ordinal : event.open_ordinals) {
     if (ordinal >= next_ordinal) {

@@ -16,7 +16,7 @@ enum class FailedMemberPolicy {
 };
 
 struct ControllerOptions {
-  int64_t total_steps = 1;              // optimizer steps of the run, those before a resume included
+  int64_t total_steps = 1;              // batches that the run trains, those before a resume included
   int32_t groups_per_batch = 1;         // B
   int32_t group_size = 1;               // G
   int32_t max_concurrent_episodes = 1;  // at least G

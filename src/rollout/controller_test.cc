@@ -260,7 +260,9 @@ TEST(Controller, AFiniteSourceEndsWithASmallerBatch) {
 
 TEST(Controller, ARunWithoutStepsIsOverAtOnce) {
   Controller controller({.total_steps = 4, .max_concurrent_episodes = 1});
-  EXPECT_EQ(controller.handle(started(4, 100)).at(0).kind, Kind::kFinish);
+  RunEvent event = started(3, 100);
+  event.trained_batches = 4;  // one of them without an update
+  EXPECT_EQ(controller.handle(event).at(0).kind, Kind::kFinish);
 }
 
 TEST(Controller, OptionsThatAdmitNothingAreRefused) {

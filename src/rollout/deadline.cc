@@ -21,6 +21,8 @@ void check_limit_seconds(const char* field, double seconds) {
   }
 }
 
+std::string seconds_text(double seconds) { return fmt::format("{} s", seconds); }
+
 Duration limit_from_seconds(double seconds) { return from_seconds(std::min(seconds, kForeverSeconds)); }
 
 }  // namespace stoker

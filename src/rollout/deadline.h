@@ -8,6 +8,7 @@
 #include "async/cancellation.h"
 #include "async/quarantine.h"
 #include "async/timeout.h"
+#include "base/result.h"
 
 namespace stoker {
 
@@ -16,6 +17,9 @@ void check_limit_seconds(const char* field, double seconds);
 
 // A limit of time as a Duration; infinity becomes a time that no run sees the end of.
 Duration limit_from_seconds(double seconds);
+
+// "30 s".
+std::string seconds_text(double seconds);
 
 // How long a call into the world outside may go on after its deadline or its cancellation before it is
 // abandoned.
@@ -31,20 +35,33 @@ Task<> run_within(Duration limit, CancellationToken cancellation, Task<T> task,
 
 }  // namespace detail
 
-// Runs `task`, a call into code that may hang, under the caller's cancellation and a limit of time; nullopt:
-// the limit passed. A task that then does not even heed its cancellation is left to the quarantine, and the
-// caller goes on: so the task must own what it touches (`outside` of an episode: its environment). What the
-// task throws comes out, and Cancelled when the caller is cancelled.
+// Runs `call`, code of an environment, tool or reward that may hang or throw, under the caller's cancellation
+// and a limit of time. A limit that passes is the failure "timeout" of the class, an exception "exception";
+// `what`
+// ("The tool 'x'") begins its sentence. A call that then does not even heed its cancellation is left to the
+// quarantine, and the caller goes on: so the call must own what it touches. Throws only Cancelled, when the
+// caller is cancelled.
 template <typename T>
-Task<std::optional<T>> call_within(Quarantine& quarantine, Duration limit, Task<T> task, std::string name) {
+Task<Result<T>> call_outside(Quarantine& quarantine, FailureClass failure_class, std::string what,
+                             double limit_seconds, Task<Result<T>> call) {
   const CancellationToken cancellation = co_await current_cancellation();
-  auto result = std::make_shared<std::optional<T>>();
-  const bool ended = co_await quarantine.finish_or_abandon(
-      limit + kCancellationGrace, detail::run_within(limit, cancellation, std::move(task), result),
-      std::move(name));
-  cancellation.throw_if_requested();
-  if (!ended) co_return std::nullopt;
-  co_return std::move(*result);
+  const Duration limit = limit_from_seconds(limit_seconds);
+  auto result = std::make_shared<std::optional<Result<T>>>();
+  std::string thrown;
+  try {
+    co_await quarantine.finish_or_abandon(
+        limit + kCancellationGrace, detail::run_within(limit, cancellation, std::move(call), result), what);
+    cancellation.throw_if_requested();
+    if (*result) co_return std::move(**result);
+    co_return Failure{failure_class, "timeout",
+                      what + " did not end within " + seconds_text(limit_seconds) + "."};
+  } catch (const std::exception& exception) {
+    cancellation.throw_if_requested();
+    thrown = exception.what();
+  } catch (...) {
+    thrown = "something that is no std::exception";
+  }
+  co_return Failure{failure_class, "exception", what + " threw: " + thrown};
 }
 
 }  // namespace stoker

@@ -11,7 +11,8 @@
 namespace stoker {
 
 enum class RunEventKind {
-  kStarted,          // version, first_ordinal, open_ordinals: where the run (or the resumed run) begins
+  kStarted,  // version, trained_batches, first_ordinal, open_ordinals: where the run (or a resumed one)
+             // begins
   kEpisodeFinished,  // episode, failure name or empty, scored, oldest_version
   kTrainerReady,     // the learner wants a batch
   kStepFinished,     // version: of the weights after the step
@@ -28,6 +29,7 @@ struct RunEvent {
   bool scored = false;          // the episode has a reward
   int64_t oldest_version = -1;  // of a sampled token of the episode; -1: nothing sampled
   int64_t version = 0;
+  int64_t trained_batches = 0;  // before this start
   uint64_t first_ordinal = 0;
   std::vector<uint64_t> open_ordinals;  // below first_ordinal, not yet trained: they come first
 

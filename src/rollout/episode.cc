@@ -87,7 +87,7 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
   Executor& executor = co_await current_executor();
   const TimePoint deadline = executor.now() + limit_from_seconds(limits.episode_timeout_seconds);
   EpisodeWorld world(state.kind, limits, *state.quarantine, data);
-  EpisodePlay play(state.parts, world, data, std::move(resume_from), executor, deadline);
+  EpisodePlay play(state.parts, world, data, std::move(resume_from), executor);
   std::exception_ptr thrown;
   try {
     const std::optional<std::optional<Failure>> ended = co_await with_deadline(deadline, play.run());

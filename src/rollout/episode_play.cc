@@ -55,25 +55,24 @@ class SampledSpan final : public TokenSink {
   bool open_ = true;
 };
 
-std::vector<ToolSchema> schemas_of(const std::vector<Tool*>& tools) {
+std::vector<ToolSchema> schemas_of(const Tools& tools) {
   std::vector<ToolSchema> schemas;
   schemas.reserve(tools.size());
-  for (const Tool* tool : tools) schemas.push_back(tool->schema());
+  for (const std::shared_ptr<Tool>& tool : tools) schemas.push_back(tool->schema());
   return schemas;
 }
 
 }  // namespace
 
 EpisodePlay::EpisodePlay(const EpisodeParts& parts, EpisodeWorld& world, std::shared_ptr<EpisodeData> data,
-                         std::optional<Trajectory> recorded, Executor& executor, TimePoint deadline)
+                         std::optional<Trajectory> recorded, Executor& executor)
     : parts_(parts),
       limits_(parts.settings.limits),
       world_(world),
       data_(std::move(data)),
       trajectory_(data_->record.trajectory),
       recorded_(std::move(recorded)),
-      executor_(executor),
-      deadline_(deadline) {
+      executor_(executor) {
   if (!recorded_) return;
   for (const Span& span : recorded_->spans()) {
     if (span.kind != SpanKind::kSampled) continue;
@@ -214,7 +213,7 @@ std::string EpisodePlay::turn_text() const {
 // Gives the last turn to the agent, and to the environment when no tool was called.
 Task<Result<Observation>> EpisodePlay::react(int32_t turn) {
   std::string text = turn_text();
-  Result<AgentTurn> interpreted = co_await world_.interpret(parts_.agent, text, deadline_);
+  Result<AgentTurn> interpreted = co_await parts_.agent.interpret(text, world_.tools());
   if (!interpreted) co_return interpreted.failure();
   data_->record.tool_calls += interpreted->tool_calls;
   data_->record.tool_errors += interpreted->tool_errors;

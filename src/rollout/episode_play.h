@@ -27,7 +27,7 @@ struct EpisodeParts {
 class EpisodePlay {
  public:
   EpisodePlay(const EpisodeParts& parts, EpisodeWorld& world, std::shared_ptr<EpisodeData> data,
-              std::optional<Trajectory> recorded, Executor& executor, TimePoint deadline);
+              std::optional<Trajectory> recorded, Executor& executor);
 
   // Why the episode ended; empty: done. Throws Cancelled and what the engine or the agent throws.
   Task<std::optional<Failure>> run();
@@ -61,7 +61,6 @@ class EpisodePlay {
   std::optional<Trajectory> recorded_;
   std::vector<Span> recorded_turns_;  // the whole ones: an aborted turn is sampled again
   Executor& executor_;
-  TimePoint deadline_;
   int32_t observation_tokens_ = 0;
 };
 

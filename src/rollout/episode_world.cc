@@ -23,36 +23,11 @@ Task<Result<Observation>> step_environment(std::shared_ptr<Environment> environm
   co_return co_await environment->step(action);
 }
 
-Task<Result<AgentTurn>> interpret_turn(std::shared_ptr<Environment> environment, Agent* agent,
-                                       std::string text, std::vector<Tool*> tools) {
-  co_return co_await agent->interpret(text, tools);
-}
-
 Task<> close_environment(std::shared_ptr<Environment> environment) { co_await environment->close(); }
 
 Task<Result<RewardResult>> score_with(Reward* reward, std::shared_ptr<EpisodeData> data) {
   const EpisodeView view{.task = data->task, .messages = data->messages, .record = data->record};
   co_return co_await reward->score(view);
-}
-
-// Calls into the world: a deadline that passes and an exception become failures of `failure_class`.
-template <typename T>
-Task<Result<T>> call_outside(Quarantine& quarantine, FailureClass failure_class, std::string what,
-                             double seconds, Task<Result<T>> call) {
-  const CancellationToken cancellation = co_await current_cancellation();
-  std::string thrown;
-  try {
-    std::optional<Result<T>> result =
-        co_await call_within(quarantine, limit_from_seconds(seconds), std::move(call), what);
-    if (result) co_return *std::move(result);
-    co_return Failure{failure_class, "timeout", fmt::format("{} did not end within {} s.", what, seconds)};
-  } catch (const std::exception& exception) {
-    cancellation.throw_if_requested();
-    thrown = exception.what();
-  } catch (...) {
-    thrown = "something that is no std::exception";
-  }
-  co_return Failure{failure_class, "exception", fmt::format("{} threw: {}", what, thrown)};
 }
 
 Task<Result<RewardResult>> score_in_time(Reward* reward, std::shared_ptr<EpisodeData> data,
@@ -74,38 +49,28 @@ EpisodeWorld::EpisodeWorld(const EnvironmentKind& kind, const EpisodeLimits& lim
     : kind_(kind), limits_(limits), quarantine_(quarantine), data_(std::move(data)) {}
 
 Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
+  std::string thrown;
   try {
     environment_ = kind_.make();
+    Result<Observation> first =
+        co_await call_outside(quarantine_, FailureClass::kEnvironment, "The environment's reset",
+                              limits_.reset_timeout_seconds, reset_environment(environment_, data_, seed));
+    if (!first) co_return first;
+    for (Tool* tool : environment_->tools()) tools_.emplace_back(environment_, tool);
+    co_return first;
+  } catch (const Cancelled&) {
+    throw;
   } catch (const std::exception& exception) {
-    co_return Failure{FailureClass::kEnvironment, "exception",
-                      fmt::format("The environment could not be made: {}", exception.what())};
+    thrown = exception.what();
+  } catch (...) {
+    thrown = "something that is no std::exception";
   }
-  Result<Observation> first =
-      co_await call_outside(quarantine_, FailureClass::kEnvironment, "The environment's reset",
-                            limits_.reset_timeout_seconds, reset_environment(environment_, data_, seed));
-  if (!first) co_return first.failure();
-  try {
-    tools_ = environment_->tools();
-  } catch (const std::exception& exception) {
-    co_return Failure{FailureClass::kEnvironment, "exception",
-                      fmt::format("The environment's tools() threw: {}", exception.what())};
-  }
-  co_return first;
+  co_return Failure{FailureClass::kEnvironment, "exception", "Making the environment threw: " + thrown};
 }
 
 Task<Result<Observation>> EpisodeWorld::step(Action action) {
   return call_outside(quarantine_, FailureClass::kEnvironment, "The environment's step",
                       limits_.step_timeout_seconds, step_environment(environment_, std::move(action)));
-}
-
-Task<Result<AgentTurn>> EpisodeWorld::interpret(Agent& agent, std::string text, TimePoint deadline) {
-  // Tools have deadlines of their own; this one is for a tool that does not heed them.
-  const Duration left = deadline - (co_await current_executor()).now();
-  std::optional<Result<AgentTurn>> turn =
-      co_await call_within(quarantine_, left, interpret_turn(environment_, &agent, std::move(text), tools_),
-                           "The tools of a turn");
-  if (turn) co_return *std::move(turn);
-  co_return Failure{FailureClass::kTool, "timeout", "A tool went on after the episode's deadline."};
 }
 
 Task<bool> EpisodeWorld::close() {

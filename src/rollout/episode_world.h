@@ -32,14 +32,12 @@ class EpisodeWorld {
   // Makes the environment and resets it. environment.timeout, environment.exception, or what it gave.
   Task<Result<Observation>> reset(uint64_t seed);
   Task<Result<Observation>> step(Action action);
-  // The agent's reading of a turn, tools included. `deadline`: of the episode.
-  Task<Result<AgentTurn>> interpret(Agent& agent, std::string text, TimePoint deadline);
   // Closes the environment if there is one: at most once, whatever the caller's cancellation says. False: it
   // did not end in time and was abandoned. What close throws is logged.
   Task<bool> close();
 
   // Of the environment; after reset, until close.
-  const std::vector<Tool*>& tools() const { return tools_; }
+  const Tools& tools() const { return tools_; }
 
  private:
   const EnvironmentKind& kind_;
@@ -47,7 +45,7 @@ class EpisodeWorld {
   Quarantine& quarantine_;
   std::shared_ptr<EpisodeData> data_;
   std::shared_ptr<Environment> environment_;
-  std::vector<Tool*> tools_;
+  Tools tools_;
 };
 
 // Scores a finished episode: sets reward, rewards and success, or the failure reward.* (timeout, exception,

@@ -77,6 +77,7 @@ Json RunEvent::to_json() const {
   switch (kind) {
     case RunEventKind::kStarted:
       json.set("version", version);
+      json.set("trained_batches", trained_batches);
       json.set("first_ordinal", first_ordinal);
       if (!open_ordinals.empty()) json.set("open_ordinals", to_array(open_ordinals));
       break;
@@ -104,6 +105,7 @@ RunEvent RunEvent::from_json(const Json& json) {
   switch (event.kind) {
     case RunEventKind::kStarted:
       event.version = json.at("version").as_int();
+      event.trained_batches = json.at("trained_batches").as_int();
       event.first_ordinal = json.at("first_ordinal").as_uint();
       if (const Json* open = json.find("open_ordinals")) event.open_ordinals = from_array(*open);
       break;

@@ -15,7 +15,7 @@ namespace stoker {
 // it led to. A person can read it, and it replays.
 //
 //   {"event_log":1,"options":{"total_steps":40,...}}
-//   {"event":"started","time":0,"version":0,"first_ordinal":0,"decisions":[{"decision":"start_episode",...}]}
+//   {"event":"started","time":0,"version":0,...,"decisions":[{"decision":"start_episode",...}]}
 
 Json event_log_header(const ControllerOptions& options);
 Json event_log_line(const RunEvent& event, const std::vector<Decision>& decisions);

@@ -73,7 +73,8 @@ void Orchestrator::State::execute(Decision& decision) {
     case DecisionKind::kStartEpisode:
       return start_episode(decision.episode);
     case DecisionKind::kCancelEpisode:
-      return running.at(decision.episode).request(CancelReason::kRequested);
+      running.at(decision.episode).request(CancelReason::kRequested);
+      return;
     case DecisionKind::kConsumeBatch:
       return hand_over(decision);
     case DecisionKind::kDropGroup:
@@ -95,6 +96,7 @@ void Orchestrator::State::execute(Decision& decision) {
 }
 
 void Orchestrator::State::start_episode(const EpisodeId& id) {
+  if (over) return;  // the run failed outside of the controller's knowledge
   GroupInProgress& group = groups[id.task_ordinal];
   if (group.episodes.empty()) {
     group.episodes.resize(static_cast<size_t>(options.controller.group_size));
@@ -189,6 +191,7 @@ Task<> Orchestrator::start() {
   if (state.options.event_log) state.options.event_log(event_log_header(state.options.controller));
   state.emit({.kind = RunEventKind::kStarted,
               .version = state.options.first_version,
+              .trained_batches = state.options.trained_batches,
               .first_ordinal = state.options.first_ordinal,
               .open_ordinals = state.options.open_ordinals});
 }

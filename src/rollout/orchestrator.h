@@ -33,6 +33,7 @@ class Orchestrator {
     uint64_t first_ordinal = 0;           // of a resumed run: Controller::next_ordinal at its checkpoint
     std::vector<uint64_t> open_ordinals;  // Controller::open_ordinals at its checkpoint: they come first
     int64_t first_version = 0;
+    int64_t trained_batches = 0;  // before a resume; batches without an update included
     std::function<void(const Json& line)>
         event_log;  // each line of the event log (event_log.h); may be empty
     // Each attempt that ended, failed ones included, cancelled ones not; may be empty.
