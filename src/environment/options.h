@@ -12,12 +12,4 @@ namespace stoker {
 // them: "environment 'arithmetic': there is no key evaluation_sise; did you mean evaluation_size?".
 void read_options(ConfigReader& reader, const Json& options, const std::string& place);
 
-template <typename Options>
-Options options_from_json(const Json& json, const std::string& place) {
-  Options options;
-  ConfigReader reader(options);
-  read_options(reader, json, place);
-  return options;
-}
-
 }  // namespace stoker

@@ -4,31 +4,51 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/config.h"
 #include "base/error.h"
 #include "environment/arithmetic/arithmetic.h"
+#include "environment/environment_config.h"
+#include "environment/options.h"
 #include "environment/question_answering/question_answering.h"
 
 namespace stoker {
 namespace {
 
+template <typename Options, std::unique_ptr<EnvironmentKind> (*kMake)(const Options&)>
+class TypedOptions final : public EnvironmentOptions {
+ public:
+  void for_each_field(ConfigFields& visit) override { options_.for_each_field(visit); }
+  std::unique_ptr<EnvironmentKind> make() const override { return kMake(options_); }
+  std::unique_ptr<EnvironmentOptions> clone() const override { return std::make_unique<TypedOptions>(*this); }
+
+ private:
+  Options options_;
+};
+
+template <typename Options, std::unique_ptr<EnvironmentKind> (*kMake)(const Options&)>
+std::unique_ptr<EnvironmentOptions> options_of() {
+  return std::make_unique<TypedOptions<Options, kMake>>();
+}
+
 struct KnownKind {
   const char* name;
-  std::unique_ptr<EnvironmentKind> (*make)(const Json& options);
-  std::string (*documentation)();
+  const char* documentation;
+  std::unique_ptr<EnvironmentOptions> (*options)();
 };
 
 // One line a kind, in alphabetical order.
 constexpr KnownKind kKinds[] = {
-    {"arithmetic", make_arithmetic, arithmetic_documentation},
-    {"question_answering", make_question_answering, question_answering_documentation},
+    {"arithmetic", "Arithmetic questions with a calculator.", options_of<ArithmeticOptions, make_arithmetic>},
+    {"question_answering", "Questions and answers from JSON Lines files.",
+     options_of<QuestionAnsweringOptions, make_question_answering>},
 };
 
-const KnownKind& find_kind(const std::string& name) {
+std::unique_ptr<EnvironmentOptions> default_options(const std::string& name) {
   auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                            [&](const KnownKind& known) { return name == known.name; });
-  if (kind != std::end(kKinds)) return *kind;
+  if (kind != std::end(kKinds)) return kind->options();
   std::vector<std::string> names = environment_kind_names();
   std::string near = nearest_name(name, names);
   throw input_error(fmt::format("There is no environment \"{}\"{}; the known ones are {}.", name,
@@ -39,7 +59,10 @@ const KnownKind& find_kind(const std::string& name) {
 }  // namespace
 
 std::unique_ptr<EnvironmentKind> make_environment_kind(const std::string& name, const Json& options) {
-  return find_kind(name).make(options);
+  std::unique_ptr<EnvironmentOptions> typed = default_options(name);
+  ConfigReader reader(*typed);
+  read_options(reader, options, fmt::format("environment '{}'", name));
+  return typed->make();
 }
 
 std::vector<std::string> environment_kind_names() {
@@ -49,7 +72,40 @@ std::vector<std::string> environment_kind_names() {
 }
 
 std::string environment_kind_documentation(const std::string& name) {
-  return find_kind(name).documentation();
+  std::unique_ptr<EnvironmentOptions> options = default_options(name);
+  return ConfigReader(*options).documentation();
+}
+
+EnvironmentConfig::EnvironmentConfig() {
+  for (const KnownKind& kind : kKinds) sections_.push_back({kind.name, kind.documentation, kind.options()});
+}
+
+EnvironmentConfig::EnvironmentConfig(const EnvironmentConfig& other) : kind(other.kind) {
+  for (const Section& section : other.sections_) {
+    sections_.push_back({section.name, section.documentation, section.options->clone()});
+  }
+}
+
+EnvironmentConfig& EnvironmentConfig::operator=(EnvironmentConfig other) noexcept {
+  std::swap(kind, other.kind);
+  std::swap(sections_, other.sections_);
+  return *this;
+}
+
+void EnvironmentConfig::for_each_field(ConfigFields& visit) {
+  visit("kind", kind, "Which environment.", one_of(environment_kind_names()));
+  for (Section& section : sections_) visit.section(section.name, *section.options, section.documentation);
+}
+
+std::unique_ptr<EnvironmentKind> EnvironmentConfig::make() const {
+  for (const Section& section : sections_) {
+    if (section.name == kind) return section.options->make();
+  }
+  return default_options(kind)->make();  // an unknown name, set by code: throws
+}
+
+std::unique_ptr<EnvironmentKind> make_environment_kind(const EnvironmentConfig& config) {
+  return config.make();
 }
 
 }  // namespace stoker

@@ -1,5 +1,7 @@
 #include "environment/registry.h"
 
+#include "environment/environment_config.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +47,42 @@ TEST(Registry, DemonstrationsAreOptional) {
   EXPECT_EQ(make_environment_kind("question_answering", Json::object())->demonstration(0, 1).has_value(),
             false);
   EXPECT_EQ(make_environment_kind("arithmetic", Json::object())->demonstration(0, 1).has_value(), true);
+}
+
+TEST(EnvironmentConfig, ReadsTheSectionOfEachKind) {
+  EnvironmentConfig config;
+  ConfigReader reader(config);
+  reader.read_text("kind = \"arithmetic\"\n[arithmetic]\nevaluation_size = 17\n", "run.toml");
+  EXPECT_EQ(config.make()->evaluation_tasks()->epoch_size(), 17u);
+  EnvironmentConfig copy = config;
+  reader.set("arithmetic.evaluation_size=18");
+  EXPECT_EQ(make_environment_kind(config)->evaluation_tasks()->epoch_size(), 18u);
+  EXPECT_EQ(copy.make()->evaluation_tasks()->epoch_size(), 17u);
+  copy = config;
+  EXPECT_EQ(copy.make()->evaluation_tasks()->epoch_size(), 18u);
+  EXPECT_THAT(reader.dump(), HasSubstr("evaluation_size = 18  # command line"));
+  for (const std::string& name : environment_kind_names()) {
+    EXPECT_THAT(reader.documentation(), HasSubstr("`" + name + "."));
+  }
+}
+
+TEST(EnvironmentConfig, WrongKindsAndKeysAreNamed) {
+  EnvironmentConfig config;
+  ConfigReader reader(config);
+  auto message = [&](const char* text) -> std::string {
+    try {
+      reader.read_text(text, "run.toml");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message("kind = \"arithmetics\""), HasSubstr("did you mean \"arithmetic\"?"));
+  EXPECT_THAT(message("[arithmetic]\nevaluation_sise = 1"),
+              HasSubstr("run.toml, line 2: there is no key arithmetic.evaluation_sise; did you mean "
+                        "arithmetic.evaluation_size?"));
+  config.kind = "chess";
+  EXPECT_THROW(config.make(), Error);
 }
 
 }  // namespace

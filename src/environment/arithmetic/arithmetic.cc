@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "environment/answer.h"
 #include "environment/arithmetic/problem.h"
-#include "environment/options.h"
 #include "environment/question_environment.h"
 
 namespace stoker {
@@ -227,15 +226,6 @@ class ArithmeticKind final : public EnvironmentKind {
 
 std::unique_ptr<EnvironmentKind> make_arithmetic(const ArithmeticOptions& options) {
   return std::make_unique<ArithmeticKind>(options);
-}
-
-std::unique_ptr<EnvironmentKind> make_arithmetic(const Json& options) {
-  return std::make_unique<ArithmeticKind>(options_from_json<ArithmeticOptions>(options, kPlace));
-}
-
-std::string arithmetic_documentation() {
-  ArithmeticOptions options;
-  return ConfigReader(options).documentation();
 }
 
 }  // namespace stoker

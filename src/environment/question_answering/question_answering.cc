@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "environment/answer.h"
 #include "environment/epoch_order.h"
-#include "environment/options.h"
 #include "environment/question_answering/question_file.h"
 #include "environment/question_environment.h"
 
@@ -134,16 +133,6 @@ class QuestionAnsweringKind final : public EnvironmentKind {
 
 std::unique_ptr<EnvironmentKind> make_question_answering(const QuestionAnsweringOptions& options) {
   return std::make_unique<QuestionAnsweringKind>(options);
-}
-
-std::unique_ptr<EnvironmentKind> make_question_answering(const Json& options) {
-  return std::make_unique<QuestionAnsweringKind>(
-      options_from_json<QuestionAnsweringOptions>(options, kPlace));
-}
-
-std::string question_answering_documentation() {
-  QuestionAnsweringOptions options;
-  return ConfigReader(options).documentation();
 }
 
 }  // namespace stoker

@@ -42,7 +42,5 @@ struct QuestionAnsweringOptions {
 // A missing or broken file or row throws Error(kInput) naming file, line, key and remedy when the files are
 // first needed: training_tasks reads both, evaluation_tasks its own.
 std::unique_ptr<EnvironmentKind> make_question_answering(const QuestionAnsweringOptions& options);
-std::unique_ptr<EnvironmentKind> make_question_answering(const Json& options);
-std::string question_answering_documentation();
 
 }  // namespace stoker
