@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/test_support.h"
+#include "model/testing/models.h"
 #include "model/weights.h"
 
 namespace stoker {

@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/file.h"
 #include "model/safetensors.h"
-#include "model/test_support.h"
+#include "model/testing/models.h"
 
 namespace stoker {
 namespace {
@@ -53,6 +54,26 @@ TEST_F(ModelDirectoryTest, SavedModelsLoadBitForBit) {
   SafetensorsFile file(folder_.path() / "model.safetensors");
   EXPECT_EQ(file.metadata().at("format"), "pt");
   EXPECT_EQ(file.find("lm_head.weight"), nullptr);  // tied: stored once
+}
+
+// The directories that transformers loaded for goldens/logits.json: what is written today is still the same.
+// After a wanted change run this test with STOKER_WRITE_GOLDENS=1, then goldens/make.sh.
+TEST_F(ModelDirectoryTest, ExportsAreThoseThatTransformersLoaded) {
+  std::filesystem::path goldens = std::filesystem::path(STOKER_SOURCE_DIR) / "src" / "model" / "goldens";
+  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+    Weights weights = golden_weights(type);
+    if (std::getenv("STOKER_WRITE_GOLDENS") != nullptr) {
+      std::filesystem::create_directories(goldens / type);
+      save_model(goldens / type, weights);
+    }
+    save_model(folder_.path(), weights);
+    for (const char* name : {"config.json", "generation_config.json"}) {
+      EXPECT_EQ(read_file(folder_.path() / name), read_file(goldens / type / name)) << type;
+    }
+    EXPECT_TRUE(read_file(folder_.path() / "model.safetensors") ==
+                read_file(goldens / type / "model.safetensors"));
+    EXPECT_EQ(load_model_weights(goldens / type).digest(), weights.digest());
+  }
 }
 
 TEST_F(ModelDirectoryTest, BrainFloatsAreConverted) {

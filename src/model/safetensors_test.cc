@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/random.h"
-#include "model/test_support.h"
+#include "model/testing/models.h"
 
 namespace stoker {
 namespace {

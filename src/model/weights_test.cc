@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "model/test_support.h"
+#include "model/testing/models.h"
 
 namespace stoker {
 namespace {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "text/testing/tokenizers.h"
 
 namespace stoker {
@@ -43,11 +45,15 @@ TEST(TokenizerBuilder, RefusesWordsThatBreakItsPromises) {
   EXPECT_THAT(input_error_of([&] { build_tokenizer_json({"ab", "ab"}); }), HasSubstr("twice"));
 }
 
-// The reference's answers in goldens/ were made with these very files.
+// The reference's answers in goldens/ were made with these very files. After a wanted change run this test
+// with STOKER_WRITE_GOLDENS=1, then goldens/make.sh.
 TEST(TokenizerBuilder, WritesTheFilesThatWereCheckedAgainstTheReference) {
   std::filesystem::path folder = std::filesystem::temp_directory_path() / "stoker_tokenizer_builder_test";
   std::filesystem::create_directories(folder);
   write_tokenizer(folder, builder_default_words());
+  if (std::getenv("STOKER_WRITE_GOLDENS") != nullptr) {
+    write_tokenizer(text_goldens() / "demo_tokenizer", builder_default_words());
+  }
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
     EXPECT_EQ(read_file(folder / name), read_file(text_goldens() / "demo_tokenizer" / name))
         << name

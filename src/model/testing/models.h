@@ -7,7 +7,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "model/config.h"
+#include "model/weights.h"
 
 namespace stoker {
 
@@ -61,6 +63,20 @@ inline ModelConfig tiny_config(const std::string& model_type = "qwen3") {
   config.eos_token_ids = {2};
   config.pad_token_id = 0;
   return config;
+}
+
+// Weights in which every number matters: norms are not 1 and biases not 0. Those of the directories in
+// goldens/.
+inline Weights golden_weights(const std::string& model_type) {
+  ModelConfig config = tiny_config(model_type);
+  config.tie_word_embeddings = model_type == "qwen2";
+  Weights weights = initialize_weights(config, 7);
+  RandomStream random({.run_seed = 8});
+  for (size_t i = 0; i < weights.manifest().size(); ++i) {
+    if (weights.manifest()[i].shape.size() > 1) continue;
+    for (float& value : weights.tensor(i)) value += static_cast<float>(random.uniform() - 0.5);
+  }
+  return weights;
 }
 
 }  // namespace stoker
