@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -115,7 +117,15 @@ class QuestionAnsweringKind final : public EnvironmentKind {
  private:
   bool numeric() const { return options_.match == "numeric"; }
 
+  // Read once, however often tasks are asked for.
   std::shared_ptr<const QuestionFile> open(const std::string& path, const char* key) const {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<const QuestionFile>& file = files_[path];
+    if (file == nullptr) file = read(path, key);
+    return file;
+  }
+
+  std::shared_ptr<const QuestionFile> read(const std::string& path, const char* key) const {
     if (path.empty()) {
       throw input_error(fmt::format("{}: {} is not set; name a JSON Lines file.", kPlace, key));
     }
@@ -127,6 +137,8 @@ class QuestionAnsweringKind final : public EnvironmentKind {
   }
 
   QuestionAnsweringOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const QuestionFile>> files_;  // by path
 };
 
 }  // namespace
