@@ -60,8 +60,8 @@ class BackwardPass {
   void layer_sums(int l, int thread, int threads);
   void embedding_backward(int thread, int threads);
   void multiply(std::span<const WeightProduct> products, int thread, int threads);
-  void multiply_columns(const WeightProduct& product, int64_t source, int target, int count,
-                        FloatBuffer& scratch);
+  void multiply_units(const WeightProduct& product, std::span<const GradientRows> units,
+                      FloatBuffer& scratch);
 
   const DecoderShape shape_;
   const DecoderTensors tensors_;

@@ -9,9 +9,10 @@
 namespace stoker::cpu {
 namespace {
 
-// Columns of X that are packed and multiplied together, and rows over which one chain of additions runs.
-constexpr int kUnitColumns = 2 * kLanes;
-constexpr int kProductRows = 256;
+// Rows over which one chain of additions runs, and rows of W that a thread takes together (a multiple of
+// every tile).
+constexpr int kProductRows = 128;
+constexpr int kUnitRows = 24;
 constexpr int kScoreFloats = 6144;
 constexpr int kMaxQueryBlock = 48;
 
@@ -21,51 +22,64 @@ int query_block(int64_t stride) {
 
 }  // namespace
 
-// dW[:, unit] += dY^T X[:, unit], in blocks of rows; the panel of X is packed first because its rows lie far
-// apart.
-void BackwardPass::multiply_columns(const WeightProduct& product, int64_t source, int target, int count,
-                                    FloatBuffer& scratch) {
+// The part of dW += dY^T X whose rows of W lie in `units`, in blocks of rows of X and dY. Both are packed
+// first, row by row in the order of memory, because their rows lie far apart and each is read many times.
+void BackwardPass::multiply_units(const WeightProduct& product, std::span<const GradientRows> units,
+                                  FloatBuffer& scratch) {
   const Kernels& k = kernels();
-  const int panels = static_cast<int>(padded(count) / kLanes);
-  float* packed = scratch.reserve(kProductRows * kUnitColumns);
+  const int64_t width = product.columns / product.column_group * padded(product.column_group);
+  const int64_t unit_floats = kProductRows * kUnitRows;
+  float* right = scratch.reserve(kProductRows * width + static_cast<int64_t>(units.size()) * unit_floats);
+  float* left = right + kProductRows * width;
   for (int m = 0; m < product.m; m += kProductRows) {
     const int depth = std::min(kProductRows, product.m - m);
-    for (int p = 0; p < panels; ++p) {
-      const float* in = product.x + m * product.x_stride + source + p * kLanes;
-      for (int r = 0; r < depth; ++r) {
-        std::memcpy(packed + (p * depth + r) * kLanes, in + r * product.x_stride, sizeof(float) * kLanes);
+    for (int r = 0; r < depth; ++r) {
+      const float* x = product.x + (m + r) * product.x_stride;
+      for (int64_t p = 0; p < width; p += kLanes) {
+        std::memcpy(right + p * depth + r * kLanes, x + p, sizeof(float) * kLanes);
+      }
+      const float* dy = product.dy + (m + r) * product.dy_stride;
+      for (size_t u = 0; u < units.size(); ++u) {
+        float* out = left + static_cast<int64_t>(u) * unit_floats + r * kUnitRows;
+        if (units[u].count == kUnitRows) {
+          std::memcpy(out, dy + units[u].from, sizeof(float) * kUnitRows);
+        } else {
+          std::copy_n(dy + units[u].from, units[u].count, out);
+        }
       }
     }
-    for (const GradientRows& rows : product.rows) {
-      k.matmul(
-          rows.count, depth, count, {product.dy + m * product.dy_stride + rows.from, 1, product.dy_stride},
-          {packed, int64_t{depth} * kLanes, kLanes}, rows.gradient + target, product.columns, Write::kAdd);
+    for (size_t u = 0; u < units.size(); ++u) {
+      for (int group = 0; group * product.column_group < product.columns; ++group) {
+        k.matmul(units[u].count, depth, product.column_group,
+                 {left + static_cast<int64_t>(u) * unit_floats, 1, kUnitRows},
+                 {right + group * padded(product.column_group) * depth, int64_t{depth} * kLanes, kLanes},
+                 units[u].gradient + group * product.column_group, product.columns, Write::kAdd);
+      }
     }
   }
 }
 
 void BackwardPass::multiply(std::span<const WeightProduct> products, int thread, int threads) {
-  // Units in order, each thread a run of them of similar work; a unit is computed by one thread alone.
-  int64_t total = 0;
-  const auto rows_of = [](const WeightProduct& product) {
-    int64_t rows = 0;
-    for (const GradientRows& part : product.rows) rows += part.count;
-    return rows;
-  };
-  for (const WeightProduct& product : products) total += rows_of(product) * product.columns;
-  int64_t done = 0;
+  // Units of rows of W in order, each thread a run of them of similar work; a unit is computed by one thread
+  // alone.
+  int64_t total = 0, done = 0;
   for (const WeightProduct& product : products) {
-    const int64_t rows = rows_of(product);
-    for (int group = 0; group * product.column_group < product.columns; ++group) {
-      for (int from = 0; from < product.column_group; from += kUnitColumns) {
-        const int count = std::min(kUnitColumns, product.column_group - from);
-        const int64_t owner = (2 * done + rows * count) * threads / (2 * total);
-        done += rows * count;
+    for (const GradientRows& rows : product.rows) total += int64_t{rows.count} * product.columns;
+  }
+  std::vector<GradientRows> units;
+  for (const WeightProduct& product : products) {
+    units.clear();
+    for (const GradientRows& rows : product.rows) {
+      for (int row = 0; row < rows.count; row += kUnitRows) {
+        const int count = std::min(kUnitRows, rows.count - row);
+        const int64_t work = int64_t{count} * product.columns;
+        const int64_t owner = (2 * done + work) * threads / (2 * total);
+        done += work;
         if (owner != thread) continue;
-        multiply_columns(product, group * padded(product.column_group) + from,
-                         group * product.column_group + from, count, scratch_[thread]);
+        units.push_back({rows.from + row, count, rows.gradient + int64_t{row} * product.columns});
       }
     }
+    if (!units.empty()) multiply_units(product, units, scratch_[thread]);
   }
 }
 

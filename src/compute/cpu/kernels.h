@@ -18,7 +18,7 @@ namespace stoker::cpu {
 inline constexpr int kLanes = 16;
 constexpr int64_t padded(int64_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
 
-// A[i, k] = data[i * row_stride + k * depth_stride].
+// A[i, k] = data[i * row_stride + k * depth_stride]; one of the strides is 1.
 struct LeftMatrix {
   const float* data = nullptr;
   int64_t row_stride = 0;
@@ -115,6 +115,10 @@ struct Kernels {
   };
   void (*adamw)(int64_t count, const AdamW& options, float* parameter, float* gradient, float* moment1,
                 float* moment2);
+
+  // For benchmarks: `iterations` rounds of independent fused multiply-adds that touch no memory. Writes their
+  // sum to `sink`; returns the number of floating-point operations done.
+  int64_t (*peak_loop)(int64_t iterations, float* sink);
 };
 
 // The table of instruction_set().

@@ -21,6 +21,7 @@ constexpr int kBlockFloats = 8192;
 
 }  // namespace
 
-extern const Kernels kKernels = kTable;
+extern const Kernels kKernels;
+const Kernels kKernels = kTable;
 
 }  // namespace stoker::cpu::avx512

@@ -1,10 +1,12 @@
 // Matrix product. A tile of kRows x (16 kPanels) accumulators stays in registers over the whole depth, so
 // that each element of C is one chain of fused multiply-adds, whatever the shape of the tile it fell into.
 
-template <int kRows, int kPanels>
-static void matmul_tile(int depth, const float* a, int64_t a_row_stride, int64_t a_depth_stride,
-                        const float* b, int64_t b_panel_stride, int64_t b_depth_stride, float* c,
-                        int64_t c_stride, Write write) {
+// Which stride of A is 1: over the depth (activations) or over the rows (transposed or packed activations).
+enum class LeftLayout { kRows, kColumns };
+
+template <int kRows, int kPanels, LeftLayout kLayout>
+static void matmul_tile(int depth, const float* a, int64_t a_stride, const float* b, int64_t b_panel_stride,
+                        int64_t b_depth_stride, float* c, int64_t c_stride, Write write) {
   V16 sum[kRows][kPanels];
 #pragma clang loop unroll(full)
   for (int i = 0; i < kRows; ++i) {
@@ -13,6 +15,15 @@ static void matmul_tile(int depth, const float* a, int64_t a_row_stride, int64_t
       sum[i][j] = write == Write::kContinue ? load(c + i * c_stride + 16 * j) : splat(0.0f);
     }
   }
+  // A pointer for every three rows: an address is a pointer and a multiple of one register, with no chain of
+  // additions from row to row. The empty statement hides from the compiler that the pointers are related.
+  constexpr int kPointers = kLayout == LeftLayout::kRows ? (kRows + 2) / 3 : 1;
+  const float* left[kPointers];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kPointers; ++i) {
+    left[i] = a + 3 * i * a_stride;
+    asm("" : "+r"(left[i]));
+  }
 #pragma clang loop unroll_count(4)
   for (int k = 0; k < depth; ++k) {
     V16 right[kPanels];
@@ -20,11 +31,12 @@ static void matmul_tile(int depth, const float* a, int64_t a_row_stride, int64_t
     for (int j = 0; j < kPanels; ++j) right[j] = load(b + j * b_panel_stride);
 #pragma clang loop unroll(full)
     for (int i = 0; i < kRows; ++i) {
-      const V16 left = splat(a[i * a_row_stride]);
+      const V16 factor = splat(kLayout == LeftLayout::kRows ? left[i / 3][i % 3 * a_stride] : left[0][i]);
 #pragma clang loop unroll(full)
-      for (int j = 0; j < kPanels; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
+      for (int j = 0; j < kPanels; ++j) sum[i][j] = fma(factor, right[j], sum[i][j]);
     }
-    a += a_depth_stride;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kPointers; ++i) left[i] += kLayout == LeftLayout::kRows ? 1 : a_stride;
     b += b_depth_stride;
   }
 #pragma clang loop unroll(full)
@@ -37,8 +49,8 @@ static void matmul_tile(int depth, const float* a, int64_t a_row_stride, int64_t
   }
 }
 
-using MatmulTile = void (*)(int, const float*, int64_t, int64_t, const float*, int64_t, int64_t, float*,
-                            int64_t, Write);
+using MatmulTile = void (*)(int, const float*, int64_t, const float*, int64_t, int64_t, float*, int64_t,
+                            Write);
 
 // How many panels a tile of `rows` rows takes: enough accumulators to hide the latency of a fused
 // multiply-add.
@@ -49,75 +61,90 @@ constexpr int tile_panels(int rows) {
   return kTilePanels;
 }
 
-template <int kRows>
+template <int kRows, LeftLayout kLayout>
 constexpr MatmulTile tile_of(int panels) {
-  if (panels == 1) return matmul_tile<kRows, 1>;
+  if (panels == 1) return matmul_tile<kRows, 1, kLayout>;
   if constexpr (tile_panels(kRows) >= 2) {
-    if (panels == 2) return matmul_tile<kRows, 2>;
+    if (panels == 2) return matmul_tile<kRows, 2, kLayout>;
   }
   if constexpr (tile_panels(kRows) >= 3) {
-    if (panels == 3) return matmul_tile<kRows, 3>;
+    if (panels == 3) return matmul_tile<kRows, 3, kLayout>;
   }
   if constexpr (tile_panels(kRows) >= 4) {
-    if (panels == 4) return matmul_tile<kRows, 4>;
+    if (panels == 4) return matmul_tile<kRows, 4, kLayout>;
   }
   return nullptr;
 }
 
+template <LeftLayout kLayout>
 struct TileTable {
   MatmulTile tile[13][5] = {};
 
   template <int kRows>
   constexpr void fill() {
-    for (int panels = 1; panels <= tile_panels(kRows); ++panels) tile[kRows][panels] = tile_of<kRows>(panels);
+    for (int panels = 1; panels <= tile_panels(kRows); ++panels)
+      tile[kRows][panels] = tile_of<kRows, kLayout>(panels);
     if constexpr (kRows < kTileRows) fill<kRows + 1>();
   }
   constexpr TileTable() { fill<1>(); }
 };
-static constexpr TileTable kTiles;
+static constexpr TileTable<LeftLayout::kRows> kRowTiles;
+static constexpr TileTable<LeftLayout::kColumns> kColumnTiles;
 
 // The last columns of C when they do not fill a panel: through a copy, because tiles are whole.
-static void matmul_partial_panel(int rows, int depth, int columns, LeftMatrix a, const float* b,
-                                 int64_t b_depth_stride, float* c, int64_t c_stride, Write write) {
+static void matmul_partial_panel(MatmulTile tile, int rows, int depth, int columns, const float* a,
+                                 int64_t a_stride, const float* b, int64_t b_depth_stride, float* c,
+                                 int64_t c_stride, Write write) {
   alignas(64) float copy[kTileRows * 16];
   if (write != Write::kStore) {
     for (int i = 0; i < rows; ++i) store(copy + 16 * i, load_partial(c + i * c_stride, columns, 0.0f));
   }
-  kTiles.tile[rows][1](depth, a.data, a.row_stride, a.depth_stride, b, 0, b_depth_stride, copy, 16, write);
+  tile(depth, a, a_stride, b, 0, b_depth_stride, copy, 16, write);
   for (int i = 0; i < rows; ++i) store_partial(c + i * c_stride, columns, load(copy + 16 * i));
+}
+
+// Rows [0, rows) of C through all panels, in tiles of equal height as far as that goes.
+static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, float* c,
+                        int64_t c_stride, Write write) {
+  const bool by_rows = a.depth_stride == 1;
+  const auto& table = by_rows ? kRowTiles.tile : kColumnTiles.tile;
+  const int64_t a_stride = by_rows ? a.row_stride : a.depth_stride;
+  const int full_panels = columns / 16;
+  const int rest = columns % 16;
+  const int tiles = (rows + kTileRows - 1) / kTileRows;
+  const int tile_rows = rows / tiles;
+  const int larger_tiles = rows % tiles;  // the first tiles have one row more
+  const int step = tile_panels(larger_tiles > 0 ? tile_rows + 1 : tile_rows);
+  for (int panel = 0; panel < full_panels + (rest > 0);) {
+    const bool partial = panel == full_panels;
+    const int panels = partial ? 1 : (full_panels - panel < step ? full_panels - panel : step);
+    const float* right = b.data + panel * b.panel_stride;
+    int row = 0;
+    for (int t = 0; t < tiles; ++t) {
+      const int count = tile_rows + (t < larger_tiles);
+      const float* left = a.data + row * a.row_stride;
+      float* out = c + row * c_stride + 16 * panel;
+      const MatmulTile tile = table[count][panels];
+      if (partial) {
+        matmul_partial_panel(tile, count, depth, rest, left, a_stride, right, b.depth_stride, out, c_stride,
+                             write);
+      } else {
+        tile(depth, left, a_stride, right, b.panel_stride, b.depth_stride, out, c_stride, write);
+      }
+      row += count;
+    }
+    panel += panels;
+  }
 }
 
 static void matmul(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, float* c, int64_t c_stride,
                    Write write) {
-  const int full_panels = columns / 16;
-  const int rest = columns % 16;
-  // Rows are taken in blocks whose part of A stays in the first cache levels while all panels pass.
-  int block_rows = depth > 0 ? kBlockFloats / depth / kTileRows * kTileRows : rows;
-  if (block_rows < kTileRows) block_rows = kTileRows;
-  for (int block = 0; block < rows; block += block_rows) {
-    const int in_block = rows - block < block_rows ? rows - block : block_rows;
-    const int tiles = (in_block + kTileRows - 1) / kTileRows;
-    const int tile_rows = in_block / tiles;
-    const int larger_tiles = in_block % tiles;  // the first tiles have one row more
-    const int step = tile_panels(larger_tiles > 0 ? tile_rows + 1 : tile_rows);
-    for (int panel = 0; panel < full_panels + (rest > 0);) {
-      const bool partial = panel == full_panels;
-      const int panels = partial ? 1 : (full_panels - panel < step ? full_panels - panel : step);
-      const float* right = b.data + panel * b.panel_stride;
-      int row = block;
-      for (int t = 0; t < tiles; ++t) {
-        const int count = tile_rows + (t < larger_tiles);
-        const LeftMatrix left{a.data + row * a.row_stride, a.row_stride, a.depth_stride};
-        float* out = c + row * c_stride + 16 * panel;
-        if (partial) {
-          matmul_partial_panel(count, depth, rest, left, right, b.depth_stride, out, c_stride, write);
-        } else {
-          kTiles.tile[count][panels](depth, left.data, left.row_stride, left.depth_stride, right,
-                                     b.panel_stride, b.depth_stride, out, c_stride, write);
-        }
-        row += count;
-      }
-      panel += panels;
-    }
+  // Rows are taken in blocks whose part of A stays in the first cache level while all panels pass.
+  int block = depth > 0 ? kBlockFloats / depth / kTileRows * kTileRows : rows;
+  if (block < kTileRows) block = kTileRows;
+  for (int row = 0; row < rows; row += block) {
+    const int count = rows - row < block ? rows - row : block;
+    matmul_rows(count, depth, columns, {a.data + row * a.row_stride, a.row_stride, a.depth_stride}, b,
+                c + row * c_stride, c_stride, write);
   }
 }

@@ -115,6 +115,23 @@ static void adamw(int64_t count, const Kernels::AdamW& o, float* parameter, floa
   }
 }
 
+static int64_t peak_loop(int64_t iterations, float* sink) {
+  constexpr int kChains = 6 * kTilePanels;
+  V16 chain[kChains];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kChains; ++i) chain[i] = splat(sink[0] + static_cast<float>(i));
+  const V16 factor = splat(0.5f + sink[1] * 0.0f);
+  for (int64_t n = 0; n < iterations; ++n) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kChains; ++i) chain[i] = fma(chain[i], factor, factor);
+  }
+  V16 sum = splat(0.0f);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kChains; ++i) sum += chain[i];
+  sink[0] = reduce_lanes(sum);
+  return iterations * kChains * 16 * 2;
+}
+
 static constexpr Kernels kTable = {
     .name = kName,
     .matmul = matmul,
@@ -132,4 +149,5 @@ static constexpr Kernels kTable = {
     .log_softmax_statistics = log_softmax_statistics,
     .logits_backward = logits_backward,
     .adamw = adamw,
+    .peak_loop = peak_loop,
 };

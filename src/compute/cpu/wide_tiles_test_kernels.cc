@@ -1,0 +1,26 @@
+// The kernels with the tile shapes of AVX-512, compiled for AVX2: slow, and the same bits. For tests.
+
+#include <cstdint>
+
+#include "compute/cpu/kernels.h"
+
+namespace stoker::cpu::wide_tiles {
+namespace {
+
+constexpr const char* kName = "wide tiles";
+constexpr int kTileRows = 12;
+constexpr int kTilePanels = 2;
+constexpr int kBlockFloats = 8192;
+
+#include "compute/cpu/vector-inl.h"
+// Order matters: the files build on each other.
+#include "compute/cpu/matmul-inl.h"
+#include "compute/cpu/rowwise-inl.h"
+#include "compute/cpu/softmax-inl.h"
+
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = kTable;
+
+}  // namespace stoker::cpu::wide_tiles
