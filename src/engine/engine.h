@@ -78,6 +78,7 @@ struct EngineStatistics {
   int64_t prefill_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t decode_steps = 0;
+  int64_t preemptions = 0;  // sequences that gave up their cache to older ones and compute it again
   int64_t cache_blocks_used = 0;
   int64_t cache_blocks_total = 0;
   double busy_seconds = 0;  // computing, by the Executor clock

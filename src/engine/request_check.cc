@@ -7,10 +7,11 @@
 namespace stoker {
 
 void validate(const SamplingParameters& parameters) {
-  if (!(parameters.temperature >= 0) || !std::isfinite(parameters.temperature)) {
+  const float temperature = parameters.temperature;
+  if (temperature != 0 && !(temperature >= kMinTemperature && std::isfinite(temperature))) {
     throw input_error(fmt::format(
-        "The sampling temperature is {}; it must be a finite number that is at least 0 (0 is greedy).",
-        parameters.temperature));
+        "The sampling temperature is {}; it must be 0 (greedy) or a finite number of at least {}.",
+        temperature, kMinTemperature));
   }
   if (parameters.top_k < 0) {
     throw input_error(

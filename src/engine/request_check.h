@@ -12,8 +12,11 @@ namespace stoker {
 // parameters outside their ranges are broken promises of the caller and throw Error naming them.
 std::optional<Failure> check_request(const GenerateRequest& request);
 
-// Throws Error(kInput) naming the parameter, its value and its range: temperature >= 0 and finite, top_k >=
-// 0, 0 < top_p <= 1, 0 <= min_p <= 1.
+// The lowest temperature other than 0: below it logits / temperature has no digits left after the point.
+constexpr float kMinTemperature = 1e-4f;
+
+// Throws Error(kInput) naming the parameter, its value and its range: temperature 0 or at least
+// kMinTemperature, top_k >= 0, 0 < top_p <= 1, 0 <= min_p <= 1.
 void validate(const SamplingParameters& parameters);
 
 // infrastructure.stale_version: weights older than those that serve.

@@ -25,6 +25,7 @@ TEST(RequestCheck, NamesTheParameterOutsideItsRange) {
   EXPECT_EQ(refusal({}), "");
   EXPECT_EQ(refusal({.temperature = 0, .top_k = 1, .top_p = 0.5f, .min_p = 1}), "");
   EXPECT_NE(refusal({.temperature = -1}).find("temperature is -1"), std::string::npos);
+  EXPECT_NE(refusal({.temperature = 1e-9f}).find("at least 0.0001"), std::string::npos);
   EXPECT_NE(refusal({.temperature = kNan}).find("temperature"), std::string::npos);
   EXPECT_NE(refusal({.temperature = std::numeric_limits<float>::infinity()}).find("temperature"),
             std::string::npos);
