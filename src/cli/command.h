@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
+
+namespace stoker {
+
+// Exit statuses of the command line (DESIGN section 8).
+constexpr int kExitDone = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitWrongUse = 2;
+constexpr int kExitInterrupted = 130;
+
+// What every verb that takes a run file was given.
+struct RunFileArguments {
+  std::filesystem::path run_file;
+  std::vector<std::string> assignments;  // key=value, in order
+  bool dry_run = false;                  // print the resolved configuration and end
+  bool resume = false;
+  bool overwrite = false;
+  bool quiet = false;          // no step lines, no progress
+  std::filesystem::path json;  // figures go here too; empty: nowhere
+};
+
+struct InitArguments {
+  std::filesystem::path directory;
+  std::vector<std::string> assignments;
+  bool overwrite = false;
+};
+
+struct EpisodesArguments {
+  std::filesystem::path run_folder;
+  std::string id;       // "17.3" or "17.3.1"; empty: list all
+  std::string purpose;  // only this purpose; empty: all
+  int64_t limit = 50;   // of the list
+  bool tokens = false;  // show every token with mask, log-probability and version
+};
+
+struct GenerateArguments {
+  std::filesystem::path model;
+  std::string prompt;  // one user message; empty: a chat on the terminal or messages from standard input
+  std::string system;
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int top_k = 0;
+  double min_p = 0;
+  int max_tokens = 256;
+  int samples = 1;
+  int64_t seed = 1;
+  int threads = 0;
+};
+
+// Each runs one verb and returns the exit status; wrong input and failures are thrown as Error.
+int run_init(const InitArguments& arguments);
+int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts);
+int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts);
+int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts);
+int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts);
+int run_episodes(const EpisodesArguments& arguments);
+int run_doctor();
+int run_keys();
+
+}  // namespace stoker

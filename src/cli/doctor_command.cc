@@ -1,0 +1,94 @@
+#include <fmt/core.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "compute/cpu/instruction_set.h"
+
+namespace stoker {
+namespace {
+
+// The value of the first line "key : value" of a /proc file; empty when absent.
+std::string proc_value(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    size_t colon = line.find(':');
+    size_t begin = colon == std::string::npos ? std::string::npos : line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string landlock_state() {
+  constexpr uint32_t kVersionFlag = 1;  // LANDLOCK_CREATE_RULESET_VERSION
+  long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, kVersionFlag);
+  return version > 0 ? fmt::format("yes, ABI {}", version) : "no";
+}
+
+std::string seccomp_state() { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0 ? "yes" : "no"; }
+
+std::string bubblewrap_state() {
+  for (const char* path : {"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"}) {
+    if (access(path, X_OK) == 0) return path;
+  }
+  return "not installed (Debian package bubblewrap)";
+}
+
+void print_row(const char* name, const std::string& value) { fmt::print("{:<22}{}\n", name, value); }
+
+}  // namespace
+
+int run_doctor() {
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  print_row("stoker", "0.1.0");
+  print_row("compiler", __VERSION__);
+  print_row("kernel", first_line("/proc/sys/kernel/osrelease"));
+  print_row("processor", proc_value("/proc/cpuinfo", "model name"));
+  print_row("cores", std::to_string(std::thread::hardware_concurrency()));
+  int status = kExitDone;
+  try {
+    print_row("kernels", std::string(cpu::to_string(cpu::instruction_set())));
+  } catch (const Error& error) {
+    print_row("kernels", error.what());
+    status = kExitFailed;
+  }
+  for (cpu::InstructionSet set : {cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
+    print_row(fmt::format("  {}", cpu::to_string(set)).c_str(), cpu::is_supported(set) ? "yes" : "no");
+  }
+  struct sysinfo memory{};
+  if (sysinfo(&memory) == 0) {
+    print_row("memory",
+              fmt::format("{:.1f} GiB", static_cast<double>(memory.totalram) * memory.mem_unit / kGiB));
+  }
+  print_row("memory available", proc_value("/proc/meminfo", "MemAvailable"));
+  print_row("transparent huge pages", first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
+  std::error_code error;
+  auto space = std::filesystem::space(".", error);
+  if (!error)
+    print_row("disk free here", fmt::format("{:.1f} GiB", static_cast<double>(space.available) / kGiB));
+  print_row("sandbox: seccomp", seccomp_state());
+  print_row("sandbox: landlock", landlock_state());
+  print_row("sandbox: bubblewrap", bubblewrap_state());
+  std::string namespaces = first_line("/proc/sys/user/max_user_namespaces");
+  print_row("sandbox: namespaces", namespaces.empty() || namespaces == "0" ? "no" : "yes");
+  return status;
+}
+
+}  // namespace stoker

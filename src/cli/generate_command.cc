@@ -1,0 +1,168 @@
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "async/compute_pool.h"
+#include "async/pool.h"
+#include "async/real_executor.h"
+#include "async/run.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "engine/native_engine.h"
+#include "text/chatml_renderer.h"
+#include "text/detokenizer.h"
+#include "text/tool_call_parser.h"
+
+namespace stoker {
+namespace {
+
+// Prints tokens as they come and keeps them.
+class PrintingSink final : public TokenSink {
+ public:
+  explicit PrintingSink(const TokenizerPtr& tokenizer, const ChatMlRenderer& renderer)
+      : detokenizer_(tokenizer), renderer_(renderer) {}
+
+  void accept(const SampledToken& token) override {
+    ids_.push_back(token.id);
+    for (int32_t stop : renderer_.stop_tokens()) {
+      if (token.id == stop) return;
+    }
+    print(detokenizer_.push(token.id));
+  }
+  void finish() { print(detokenizer_.finish() + "\n"); }
+  const std::vector<int32_t>& ids() const { return ids_; }
+
+ private:
+  static void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  Detokenizer detokenizer_;
+  const ChatMlRenderer& renderer_;
+  std::vector<int32_t> ids_;
+};
+
+class Chat {
+ public:
+  Chat(const GenerateArguments& arguments, RealExecutor& executor)
+      : arguments_(arguments),
+        compute_(compute_threads(arguments.threads)),
+        tokenizer_(Tokenizer::load(arguments.model)),
+        renderer_(tokenizer_, {.default_system_prompt = arguments.system, .list_tools = false}),
+        engine_(executor, compute_, load_weights(arguments.model, *tokenizer_),
+                {.vocabulary_size = tokenizer_->vocabulary_size(), .tokenizer = tokenizer_}) {}
+
+  // The answers to one message, each sampled from its own stream.
+  Task<> answer_once() {
+    std::vector<int32_t> prompt = first_prompt(arguments_.prompt);
+    for (int sample = 0; sample < arguments_.samples; ++sample) {
+      co_await generate(prompt, sample, 0);
+    }
+    co_await engine_.close();
+  }
+
+  // A conversation: a line of standard input is a message, an answer follows.
+  Task<> converse() {
+    bool terminal = isatty(STDIN_FILENO) != 0;
+    std::vector<int32_t> tokens;
+    for (int turn = 0;; ++turn) {
+      if (terminal) std::fputs("> ", stderr);
+      std::optional<std::string> line = co_await input_.run(&read_line);
+      if (!line) break;
+      if (line->empty()) continue;
+      if (tokens.empty())
+        tokens = first_prompt(*line);
+      else
+        extend(tokens, *line);
+      std::vector<int32_t> sampled = co_await generate(tokens, 0, turn);
+      tokens.insert(tokens.end(), sampled.begin(), sampled.end());
+    }
+    co_await engine_.close();
+  }
+
+ private:
+  static std::optional<std::string> read_line() {
+    std::string line;
+    if (!std::getline(std::cin, line)) return std::nullopt;
+    return line;
+  }
+
+  std::vector<int32_t> first_prompt(const std::string& text) const {
+    Message message{.role = Role::kUser, .content = text};
+    Result<RenderedTokens> rendered = renderer_.render({&message, 1}, {}, true);
+    if (!rendered) throw input_error("The prompt cannot be rendered: " + rendered.failure().message);
+    return rendered->ids;
+  }
+
+  void extend(std::vector<int32_t>& tokens, const std::string& text) const {
+    Message message{.role = Role::kUser, .content = text};
+    Result<Bridge> bridge = renderer_.bridge(tokens, {&message, 1});
+    if (!bridge) throw input_error("The message cannot be rendered: " + bridge.failure().message);
+    const std::vector<int32_t>& suffix = std::get<RenderedTokens>(*bridge).ids;
+    tokens.insert(tokens.end(), suffix.begin(), suffix.end());
+  }
+
+  Task<std::vector<int32_t>> generate(const std::vector<int32_t>& tokens, int sample, int turn) {
+    GenerateRequest request{
+        .tokens = tokens,
+        .sampling = {.temperature = static_cast<float>(arguments_.temperature),
+                     .top_k = arguments_.top_k,
+                     .top_p = static_cast<float>(arguments_.top_p),
+                     .min_p = static_cast<float>(arguments_.min_p)},
+        .stop = {.max_tokens = arguments_.max_tokens,
+                 .tokens = {renderer_.stop_tokens().begin(), renderer_.stop_tokens().end()}},
+        .stream = {.run_seed = static_cast<uint64_t>(arguments_.seed),
+                   .purpose = RandomPurpose::kEvaluate,
+                   .sample = static_cast<uint32_t>(sample),
+                   .turn = static_cast<uint32_t>(turn)}};
+    PrintingSink sink(tokenizer_, renderer_);
+    Result<Completion> completion = co_await engine_.generate(std::move(request), sink);
+    sink.finish();
+    if (!completion) throw input_error("The model cannot go on: " + completion.failure().message);
+    co_return sink.ids();
+  }
+
+  const GenerateArguments& arguments_;
+  ComputePool compute_;
+  Pool input_{{.threads = 1, .name = "input", .abandon_after = Duration(0)}};
+  TokenizerPtr tokenizer_;
+  ChatMlRenderer renderer_;
+  NativeEngine engine_;
+};
+
+void check(const GenerateArguments& arguments) {
+  if (arguments.max_tokens < 1) throw input_error("--max-tokens must be at least 1.");
+  if (arguments.samples < 1) throw input_error("--samples must be at least 1.");
+  if (!(arguments.temperature >= 0) || !(arguments.temperature <= 100)) {
+    throw input_error("--temperature must be from 0 (greedy) to 100.");
+  }
+  if (!(arguments.top_p > 0) || !(arguments.top_p <= 1))
+    throw input_error("--top-p must be above 0 and at most 1.");
+  if (!(arguments.min_p >= 0) || !(arguments.min_p <= 1)) throw input_error("--min-p must be from 0 to 1.");
+  if (arguments.top_k < 0) throw input_error("--top-k must be at least 0.");
+}
+
+}  // namespace
+
+int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts) {
+  check(arguments);
+  RealExecutor executor;
+  Chat chat(arguments, executor);
+  CancellationSource stop;
+  interrupts.deliver_to(executor, [&stop] { stop.request(CancelReason::kShutdown); });
+  int status = kExitDone;
+  try {
+    run(executor, arguments.prompt.empty() ? chat.converse() : chat.answer_once(), stop.token());
+  } catch (const Cancelled&) {
+    status = kExitInterrupted;
+  }
+  interrupts.withdraw();
+  return status;
+}
+
+}  // namespace stoker

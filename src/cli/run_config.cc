@@ -1,0 +1,24 @@
+#include "cli/run_config.h"
+
+namespace stoker {
+
+SamplingParameters sampling_parameters(const SamplingConfig& config) {
+  return {.temperature = static_cast<float>(config.temperature),
+          .top_k = config.top_k,
+          .top_p = static_cast<float>(config.top_p),
+          .min_p = static_cast<float>(config.min_p)};
+}
+
+ControllerOptions controller_options(const RolloutConfig& config) {
+  return {.total_steps = config.steps,
+          .groups_per_batch = config.groups_per_step,
+          .group_size = config.group_size,
+          .max_concurrent_episodes = config.max_concurrent_episodes,
+          .max_ahead = config.mode == "sync" ? 0 : config.max_ahead,
+          .max_staleness = config.max_staleness,
+          .max_attempts = config.max_attempts,
+          .failed_members =
+              config.failed_members == "drop" ? FailedMemberPolicy::kDrop : FailedMemberPolicy::kShrink};
+}
+
+}  // namespace stoker

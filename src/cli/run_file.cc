@@ -1,0 +1,55 @@
+#include "cli/run_file.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace stoker {
+namespace {
+
+void check_together(const RunConfig& config, const ConfigReader& reader) {
+  const RolloutConfig& rollout = config.rollout;
+  if (rollout.max_concurrent_episodes < rollout.group_size) {
+    throw input_error(fmt::format("{} is {} and {} is {}: no group could ever start; raise the first.",
+                                  reader.describe("rollout.max_concurrent_episodes"),
+                                  rollout.max_concurrent_episodes, reader.describe("rollout.group_size"),
+                                  rollout.group_size));
+  }
+  if (rollout.mode == "async" && rollout.max_staleness < rollout.max_ahead) {
+    throw input_error(
+        fmt::format("{} is {} and {} is {}: groups would be dropped for a lag that dispatch aims at; raise "
+                    "the first.",
+                    reader.describe("rollout.max_staleness"), rollout.max_staleness,
+                    reader.describe("rollout.max_ahead"), rollout.max_ahead));
+  }
+  if (config.evaluate.temperatures.empty()) {
+    throw input_error(fmt::format("{} is empty; give at least one, 0 for greedy.",
+                                  reader.describe("evaluate.temperatures")));
+  }
+}
+
+}  // namespace
+
+RunFile read_run_file(const RunFileArguments& arguments) {
+  RunFile file;
+  ConfigReader reader(file.config);
+  reader.read_file(arguments.run_file);
+  for (const std::string& assignment : arguments.assignments) reader.set(assignment);
+  check_together(file.config, reader);
+  file.resolved = reader.dump();
+
+  RunConfig canonical = file.config;
+  canonical.output.clear();
+  canonical.threads = 0;
+  file.digest = digest_hex(ConfigReader(canonical).dump());
+  return file;
+}
+
+int run_keys() {
+  RunConfig config;
+  fmt::print("{}", ConfigReader(config).documentation());
+  return kExitDone;
+}
+
+}  // namespace stoker

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace stoker {
+
+// The folder of one run: run.toml (resolved), log.txt, metrics.jsonl, TensorBoard events, episodes/,
+// checkpoints/, events.jsonl. Never overwritten unless asked for.
+class RunFolder {
+ public:
+  enum class Existing { kRefuse, kResume, kOverwrite };
+
+  // Creates the folder. One that holds a run is an Error(kInput) under kRefuse, kept under kResume, and
+  // emptied under kOverwrite; kOverwrite refuses a folder that holds no run.toml, since it is somebody's
+  // else. Points `latest` beside the folder at it.
+  RunFolder(std::filesystem::path path, Existing existing);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path log_file() const { return path_ / "log.txt"; }
+  std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path event_file() const { return path_ / "events.jsonl"; }
+  std::filesystem::path episodes() const { return path_ / "episodes"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path model() const { return path_ / "model"; }  // the finished model
+
+  // Writes the resolved configuration.
+  void save_configuration(const std::string& toml) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,66 @@
+#include "cli/run_start.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "model/model_directory.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunFolder::Existing existing_policy(const RunFileArguments& arguments) {
+  if (arguments.resume) return RunFolder::Existing::kResume;
+  return arguments.overwrite ? RunFolder::Existing::kOverwrite : RunFolder::Existing::kRefuse;
+}
+
+void copy_tokenizer(const fs::path& model, const fs::path& folder) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+    if (fs::exists(model / name)) write_file_atomic(folder / name, read_file(model / name));
+  }
+}
+
+}  // namespace
+
+RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase) {
+  RunFolder folder(file.config.output, existing_policy(arguments));
+  open_log_file(folder.log_file());
+  CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, file.config.model.path);
+  RunStart start{.folder = folder, .checkpoints = checkpoints, .state = {}, .checkpoint = std::nullopt};
+  start.state.phase = phase;
+  if (arguments.resume) {
+    start.checkpoint = checkpoints.newest();
+    if (start.checkpoint)
+      start.state = start.checkpoint->state;
+    else
+      log_warning("{} holds no checkpoint; the run starts from the beginning.", folder.path().string());
+    if (start.state.phase != phase) {
+      throw input_error(
+          fmt::format("The run in {} is of 'stoker {}', not of 'stoker {}'; choose another folder with "
+                      "output=FOLDER.",
+                      folder.path().string(), start.state.phase, phase));
+    }
+    if (start.checkpoint && start.state.run_digest != file.digest) {
+      log_warning(
+          "The run file differs from the one of the checkpoint; the resumed run need not equal an "
+          "uninterrupted "
+          "one.");
+    }
+  }
+  start.state.run_digest = file.digest;
+  folder.save_configuration(file.resolved);
+  copy_tokenizer(file.config.model.path, folder.path());
+  return start;
+}
+
+Weights starting_weights(const RunStart& start, const Session& session) {
+  if (!start.checkpoint) return *session.weights();
+  Weights weights = load_model_weights(start.checkpoint->model_folder());
+  weights.set_version(start.state.version);
+  return weights;
+}
+
+}  // namespace stoker

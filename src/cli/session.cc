@@ -1,0 +1,91 @@
+#include "cli/session.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "model/model_directory.h"
+
+namespace stoker {
+namespace {
+
+std::filesystem::path required_model_path(const RunConfig& config) {
+  if (config.model.path.empty()) {
+    throw input_error(
+        "The run file names no model; set model.path to a model directory ('stoker init DIRECTORY' writes "
+        "a fresh one).");
+  }
+  return config.model.path;
+}
+
+std::unique_ptr<Agent> make_agent(const AgentConfig& config) {
+  if (config.kind == "conversation") return make_conversation_agent();
+  return make_tool_agent({.tool_timeout_seconds = config.tool_timeout_seconds,
+                          .max_parallel_calls = config.max_parallel_calls,
+                          .max_result_bytes = config.max_result_bytes});
+}
+
+}  // namespace
+
+int compute_threads(int setting) {
+  return setting > 0 ? setting : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+WeightsPtr load_weights(const std::filesystem::path& directory, const Tokenizer& tokenizer) {
+  auto weights = std::make_shared<Weights>(load_model_weights(directory));
+  if (tokenizer.vocabulary_size() > weights->config().vocab_size) {
+    throw input_error(
+        fmt::format("The tokenizer in {} has {} tokens, but the model's vocab_size is {}; they do not "
+                    "belong together.",
+                    directory.string(), tokenizer.vocabulary_size(), weights->config().vocab_size));
+  }
+  return weights;
+}
+
+Session::Session(const RunConfig& config)
+    : config_(config),
+      compute_(compute_threads(config.threads)),
+      blocking_({.threads = 4, .name = "blocking"}),
+      tokenizer_(Tokenizer::load(required_model_path(config))),
+      renderer_(tokenizer_,
+                {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools}),
+      weights_(load_weights(config.model.path, *tokenizer_)),
+      environment_(make_environment_kind(config.environment)),
+      agent_(make_agent(config.agent)) {}
+
+std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
+  NativeEngineOptions options{.max_batch = config_.engine.max_batch,
+                              .max_cache_bytes = int64_t{config_.engine.cache_megabytes} << 20,
+                              .prefill_chunk = config_.engine.prefill_tokens,
+                              .vocabulary_size = vocabulary_size(),
+                              .tokenizer = tokenizer_};
+  return std::make_unique<NativeEngine>(executor_, compute_, weights, options);
+}
+
+std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const SamplingParameters& sampling,
+                                                    RandomPurpose purpose) {
+  EpisodeSettings settings{.sampling = sampling,
+                           .limits = config_.rollout.limits.limits,
+                           .run_seed = static_cast<uint64_t>(config_.seed),
+                           .purpose = purpose};
+  if (settings.limits.max_context_tokens == 0) {
+    settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
+  }
+  return std::make_unique<EpisodeRunner>(settings, engine, *environment_, *agent_, tokenizer_, renderer_,
+                                         environment_->rewards(), config_.rollout.reward_weights);
+}
+
+std::unique_ptr<EpisodeRunner> Session::training_runner(Engine& engine) {
+  return make_runner(engine, sampling_parameters(config_.rollout.sampling), RandomPurpose::kTrain);
+}
+
+std::unique_ptr<EpisodeRunner> Session::evaluation_runner(Engine& engine, double temperature) {
+  SamplingParameters sampling{.temperature = static_cast<float>(temperature),
+                              .top_k = config_.evaluate.top_k,
+                              .top_p = static_cast<float>(config_.evaluate.top_p)};
+  return make_runner(engine, sampling, RandomPurpose::kEvaluate);
+}
+
+}  // namespace stoker

@@ -1,0 +1,88 @@
+#include <fmt/core.h>
+
+#include <exception>
+
+#include "async/run.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/figures.h"
+#include "cli/preflight.h"
+#include "cli/run_recorder.h"
+#include "cli/run_start.h"
+#include "compute/cpu/cpu_learner.h"
+#include "model/model_directory.h"
+#include "train/sft.h"
+
+namespace stoker {
+namespace {
+
+std::vector<RunRecorder::Column> step_columns() {
+  return {{"loss", "loss", "{:.4f}"},
+          {"grad_norm", "grad norm", "{:.3f}"},
+          {"learning_rate", "lr", "{:.2e}"},
+          {"tokens_per_second", "tok/s", "{:.0f}"},
+          {"step_time", "step", "{:.3f}s"}};
+}
+
+std::unique_ptr<SftExampleSource> make_examples(const RunConfig& config, Session& session) {
+  auto seed = static_cast<uint64_t>(config.seed);
+  if (config.sft.conversations.empty()) {
+    return demonstration_examples(session.environment(), session.renderer(), seed);
+  }
+  return conversation_examples(ConversationFile(config.sft.conversations), session.renderer(), seed);
+}
+
+}  // namespace
+
+int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
+  RunFile file = read_run_file(arguments);
+  const RunConfig& config = file.config;
+  if (arguments.dry_run) {
+    fmt::print("{}", file.resolved);
+    return kExitDone;
+  }
+  Session session(config);
+  std::unique_ptr<SftExampleSource> examples = make_examples(config, session);
+  check_memory(
+      plan_memory(session.weights()->config(), {.cache_megabytes = 0}, config.sft.micro_batch_tokens));
+  SftExample first = examples->example(0);
+  log_info("First example ({} tokens, {} trained): {}", first.tokens.size(), first.trained_count(),
+           Json(session.tokenizer()->decode(first.tokens)).dump());
+
+  RunStart start = start_run(arguments, file, "sft");
+  cpu::CpuLearner learner(starting_weights(start, session), optimizer_options(config.sft.optimizer),
+                          session.vocabulary_size(), session.compute());
+  if (start.checkpoint)
+    learner.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
+  RunRecorder recorder(session.executor(), start.folder.path(), config.sft.steps, step_columns(),
+                       arguments.quiet, start.resume_step());
+  SftParts parts{.learner = learner,
+                 .examples = *examples,
+                 .checkpoints = &start.checkpoints,
+                 .blocking = &session.blocking(),
+                 .on_step = [&recorder](int64_t step, const MetricMap& metrics) {
+                   recorder.record_step(step, metrics);
+                 }};
+  SftTrainer trainer(config.sft, config.checkpoint, parts, start.state);
+  interrupts.deliver_to(session.executor(), [&trainer] { trainer.request_stop(); });
+  SftSummary summary = run(session.executor(), trainer.run(), {}, "sft");
+  interrupts.withdraw();
+  recorder.finish();
+
+  WeightsPtr weights = run(session.executor(), learner.snapshot());
+  write_folder_atomic(start.folder.model(), [&](const std::filesystem::path& folder) {
+    save_model(folder, *weights, config.model.path);
+  });
+  fmt::print("steps                       {}/{}{}\n", summary.state.step, config.sft.steps,
+             summary.converged ? " (stop_loss reached)" : "");
+  fmt::print("model                       {}\n", start.folder.model().string());
+  if (summary.checkpoint) fmt::print("checkpoint                  {}\n", summary.checkpoint->string());
+  write_figures(arguments.json,
+                {{"sft_steps", static_cast<double>(summary.state.step), "steps", config.seed}});
+  if (!summary.interrupted) return kExitDone;
+  log_info("Interrupted after step {}; 'stoker sft ... --resume' goes on from there.", summary.state.step);
+  return kExitInterrupted;
+}
+
+}  // namespace stoker

@@ -1,0 +1,207 @@
+#include <fmt/core.h>
+
+#include <exception>
+#include <functional>
+
+#include "async/cancellation.h"
+#include "async/run.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/figures.h"
+#include "cli/policy_evaluator.h"
+#include "cli/preflight.h"
+#include "cli/run_recorder.h"
+#include "cli/run_start.h"
+#include "compute/cpu/cpu_learner.h"
+#include "model/model_directory.h"
+#include "train/orchestrator_source.h"
+#include "train/trainer.h"
+#include "trajectory/episode_file.h"
+
+namespace stoker {
+namespace {
+
+std::vector<RunRecorder::Column> step_columns() {
+  return {{"reward", "reward", "{:.3f}"},
+          {"success", "success", "{:.3f}"},
+          {"completions/mean_length", "length", "{:.1f}"},
+          {"engine/tokens_per_second", "tok/s", "{:.0f}"},
+          {"step_time", "step", "{:.2f}s"},
+          {"time/generate", "generate", "{:.2f}"},
+          {"time/tools", "tools", "{:.2f}"},
+          {"time/train", "train", "{:.2f}"},
+          {"time/publish", "publish", "{:.3f}"},
+          {"queue/ready_groups", "queue", "{:.0f}"},
+          {"staleness/lag/mean", "lag", "{:.2f}"}};
+}
+
+// One reinforcement-learning run, from its parts to its end. Members are in order of dependence.
+class TrainingRun {
+ public:
+  TrainingRun(const RunFile& file, Session& session, RunStart& start, bool quiet)
+      : config_(file.config),
+        session_(session),
+        start_(start),
+        learner_(starting_weights(start, session), optimizer_options(config_.train.optimizer),
+                 session.vocabulary_size(), session.compute()),
+        recorder_(session.executor(), start.folder.path(), config_.rollout.steps, step_columns(), quiet,
+                  start.resume_step()),
+        episodes_(start.folder.episodes()),
+        event_log_(start.folder.event_file(), start.checkpoint.has_value()),
+        tasks_(session.environment().training_tasks(static_cast<uint64_t>(config_.seed))),
+        evaluator_(session, config_, [this](const EpisodeRecord& record) { episodes_.append(record); }) {
+    if (start.checkpoint) {
+      learner_.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
+    }
+  }
+
+  Task<TrainSummary> run() {
+    WeightsPtr weights = co_await learner_.snapshot();
+    engine_ = session_.make_engine(weights);
+    runner_ = session_.training_runner(*engine_);
+    orchestrator_ = std::make_unique<Orchestrator>(orchestrator_options(), *runner_, *tasks_, *engine_);
+    source_ = std::make_unique<OrchestratorSource>(*orchestrator_, *engine_, session_.executor());
+    trainer_ = std::make_unique<Trainer>(trainer_options(), trainer_parts(), start_.state);
+    TrainSummary summary;
+    std::exception_ptr failure;
+    try {
+      if (stop_requested_) trainer_->request_stop();
+      co_await orchestrator_->start();
+      summary = co_await trainer_->run();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    co_await shielded(orchestrator_->close());
+    co_await shielded(engine_->close());
+    recorder_.finish();
+    if (failure) std::rethrow_exception(failure);
+    save_model(learner_weights_ = co_await learner_.snapshot());
+    co_return summary;
+  }
+
+  void request_stop() {
+    stop_requested_ = true;
+    if (trainer_) trainer_->request_stop();
+  }
+
+  // Evaluations in order: step and metrics.
+  const std::vector<std::pair<int64_t, MetricMap>>& evaluations() const { return evaluations_; }
+
+ private:
+  Orchestrator::Options orchestrator_options() {
+    Orchestrator::Options options;
+    options.controller = controller_options(config_.rollout);
+    options.first_ordinal = start_.state.next_ordinal;
+    options.open_ordinals = start_.state.open_ordinals;
+    options.first_version = start_.state.version;
+    options.event_log = [this](const Json& line) { event_log_.write_line(line.dump()); };
+    options.episode_finished = [this](const EpisodeRecord& record) { episodes_.append(record); };
+    return options;
+  }
+
+  TrainerOptions trainer_options() const {
+    return {.train = config_.train,
+            .checkpoint = config_.checkpoint,
+            .total_steps = config_.rollout.steps,
+            .temperature = config_.rollout.sampling.temperature,
+            .exact_log_probabilities = engine_->capabilities().exact_log_probabilities};
+  }
+
+  TrainerParts trainer_parts() {
+    return {
+        .learner = learner_,
+        .source = *source_,
+        .evaluator = &evaluator_,
+        .checkpoints = &start_.checkpoints,
+        .blocking = &session_.blocking(),
+        .on_step = [this](int64_t step, const MetricMap& metrics) { recorder_.record_step(step, metrics); },
+        .on_evaluation =
+            [this](int64_t step, const Evaluation& evaluation) {
+              evaluations_.emplace_back(step, evaluation.metrics);
+              recorder_.record_evaluation(
+                  step, evaluation.metrics,
+                  evaluation_line(step, evaluation.metrics, config_.evaluate.temperatures));
+            }};
+  }
+
+  void save_model(const WeightsPtr& weights) const {
+    write_folder_atomic(start_.folder.model(), [&](const std::filesystem::path& folder) {
+      stoker::save_model(folder, *weights, config_.model.path);
+    });
+  }
+
+  const RunConfig& config_;
+  Session& session_;
+  RunStart& start_;
+  cpu::CpuLearner learner_;
+  RunRecorder recorder_;
+  EpisodeWriter episodes_;
+  LineWriter event_log_;
+  std::unique_ptr<TaskSource> tasks_;
+  PolicyEvaluator evaluator_;
+  WeightsPtr learner_weights_;
+  std::unique_ptr<NativeEngine> engine_;
+  std::unique_ptr<EpisodeRunner> runner_;
+  std::unique_ptr<Orchestrator> orchestrator_;
+  std::unique_ptr<OrchestratorSource> source_;
+  std::unique_ptr<Trainer> trainer_;
+  std::vector<std::pair<int64_t, MetricMap>> evaluations_;
+  bool stop_requested_ = false;
+};
+
+// success_before, success_after (greedy), success_before_sampled, success_after_sampled; other temperatures
+// than 0 and 1 carry their number.
+std::vector<Figure> success_figures(const RunConfig& config, const TrainingRun& run) {
+  std::vector<Figure> figures;
+  if (run.evaluations().empty()) return figures;
+  auto add = [&](const char* when, const std::pair<int64_t, MetricMap>& evaluation) {
+    for (double temperature : config.evaluate.temperatures) {
+      auto success = evaluation.second.find("eval/" + sampling_name(temperature) + "/success");
+      if (success == evaluation.second.end()) continue;
+      std::string suffix = temperature == 0   ? ""
+                           : temperature == 1 ? "_sampled"
+                                              : "_" + sampling_name(temperature);
+      figures.push_back({fmt::format("success_{}{}", when, suffix), success->second, "share", config.seed});
+    }
+  };
+  if (run.evaluations().front().first == 0) add("before", run.evaluations().front());
+  if (run.evaluations().back().first > 0) add("after", run.evaluations().back());
+  return figures;
+}
+
+void print_result(const RunConfig& config, const RunStart& start, const TrainSummary& summary,
+                  const std::vector<Figure>& figures) {
+  for (const Figure& figure : figures) fmt::print("{:<28}{:.3f}\n", figure.name, figure.value);
+  fmt::print("steps                       {}/{}\n", summary.state.step, config.rollout.steps);
+  fmt::print("model                       {}\n", start.folder.model().string());
+  if (summary.checkpoint) fmt::print("checkpoint                  {}\n", summary.checkpoint->string());
+  fmt::print("run folder                  {}\n", start.folder.path().string());
+}
+
+}  // namespace
+
+int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
+  RunFile file = read_run_file(arguments);
+  if (arguments.dry_run) {
+    fmt::print("{}", file.resolved);
+    return kExitDone;
+  }
+  check_training(file.config.train, file.config.rollout.group_size, file.config.rollout.sampling.temperature);
+  Session session(file.config);
+  check_before_run(session, file.config);
+  RunStart start = start_run(arguments, file, "train");
+  TrainingRun training(file, session, start, arguments.quiet);
+  interrupts.deliver_to(session.executor(), [&training] { training.request_stop(); });
+  TrainSummary summary = run(session.executor(), training.run(), {}, "train");
+  interrupts.withdraw();
+
+  std::vector<Figure> figures = success_figures(file.config, training);
+  print_result(file.config, start, summary, figures);
+  write_figures(arguments.json, figures);
+  if (!summary.interrupted) return kExitDone;
+  log_info("Interrupted after step {}; 'stoker train ... --resume' goes on from {}.", summary.state.step,
+           summary.checkpoint ? summary.checkpoint->string() : std::string("the beginning"));
+  return kExitInterrupted;
+}
+
+}  // namespace stoker

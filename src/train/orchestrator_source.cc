@@ -1,0 +1,36 @@
+#include "train/orchestrator_source.h"
+
+namespace stoker {
+
+void OrchestratorSource::add_metrics(const RolloutBatch& batch, MetricMap& metrics) const {
+  const Controller& controller = orchestrator_.controller();
+  metrics["queue/ready_groups"] = controller.ready_groups();
+  metrics["queue/running_episodes"] = controller.running_episodes();
+  metrics["rollout/dropped_groups"] = static_cast<double>(controller.dropped_groups());
+  metrics["rollout/retried_episodes"] = static_cast<double>(controller.retried_episodes());
+  metrics["rollout/late_events"] = static_cast<double>(controller.late_events());
+  add_engine_metrics(metrics);
+}
+
+void OrchestratorSource::add_engine_metrics(MetricMap& metrics) const {
+  EngineStatistics now = engine_.statistics();
+  double seconds = to_seconds(executor_.now() - last_time_);
+  double sampled = static_cast<double>(now.sampled_tokens - last_.sampled_tokens);
+  metrics["engine/sampled_tokens"] = sampled;
+  metrics["engine/prefill_tokens"] = static_cast<double>(now.prefill_tokens - last_.prefill_tokens);
+  metrics["engine/cached_tokens"] = static_cast<double>(now.cached_tokens - last_.cached_tokens);
+  metrics["engine/decode_steps"] = static_cast<double>(now.decode_steps - last_.decode_steps);
+  metrics["engine/waiting_requests"] = static_cast<double>(now.waiting_requests);
+  if (seconds > 0) {
+    metrics["engine/tokens_per_second"] = sampled / seconds;
+    metrics["engine/utilisation"] = (now.busy_seconds - last_.busy_seconds) / seconds;
+  }
+  if (now.cache_blocks_total > 0) {
+    metrics["engine/cache_use"] =
+        static_cast<double>(now.cache_blocks_used) / static_cast<double>(now.cache_blocks_total);
+  }
+  last_ = now;
+  last_time_ = executor_.now();
+}
+
+}  // namespace stoker
