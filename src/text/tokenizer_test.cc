@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
+#include <functional>
 #include <thread>
 
 #include "text/testing/tokenizers.h"
@@ -29,7 +30,15 @@ TEST_P(TokenizerTest, AnyBytesComeBack) {
   for (int round = 0; round < 4000; ++round) {
     std::string text = random_bytes(random, 40);
     EXPECT_EQ(tokenizer()->decode(tokenizer()->encode(text)), text);
-    EXPECT_EQ(tokenizer()->decode(tokenizer()->encode_with_special(text)).size() >= text.size() / 2, true);
+    // Only white space that goes into a token with strip flags is lost.
+    auto without_blanks = [](std::string bytes) {
+      std::erase_if(bytes, [](char c) {
+        return std::string_view(" \t\r\n\xC2\xA0\xE2\x80\xA8").find(c) != std::string_view::npos;
+      });
+      return bytes;
+    };
+    EXPECT_EQ(without_blanks(tokenizer()->decode(tokenizer()->encode_with_special(text))),
+              without_blanks(text));
   }
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all.push_back(static_cast<char>(byte));
@@ -121,17 +130,23 @@ TEST_P(TokenizerTest, TOK_15_OneTokenizerServesManyThreads) {
   EXPECT_EQ(wrong, std::vector<int>(8, 0));
 }
 
-// A megabyte of what makes quadratic tokenizers stop: the bound is far above what any machine needs for n log
-// n, and far below n squared.
+// CPU time of this thread, which a busy machine does not stretch.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A megabyte of what makes quadratic tokenizers stop: the bound is far above what any machine and sanitizer
+// needs for n log n, and far below n squared.
 TEST_P(TokenizerTest, AMegabyteOfAnythingIsDoneInSeconds) {
   constexpr size_t kSize = 1 << 20;
   for (std::string unit : {"a", " ", "\n", "é", "\xCC\x81", "\xFF", "<|im_end|", "1", "ab", "e "}) {
     std::string text;
     while (text.size() < kSize) text += unit;
-    auto start = std::chrono::steady_clock::now();
+    double start = cpu_seconds();
     std::vector<int32_t> ids = tokenizer()->encode(text);
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(seconds.count(), 10) << unit;
+    EXPECT_LT(cpu_seconds() - start, 30) << unit;
     EXPECT_EQ(tokenizer()->decode(ids), text);
   }
 }
