@@ -58,22 +58,22 @@ void write_marker(const fs::path& folder) {
                     Json::object({{"format", kFormatVersion}, {"files", files}}).dump_pretty());
 }
 
-// Empty when the folder is whole, else what is wrong with it.
+// Empty when the folder is whole, else a sentence that says what is wrong with it.
 std::string why_broken(const fs::path& folder) {
   if (!fs::exists(folder / kMarker))
-    return fmt::format("it has no file '{}', so it was never finished", kMarker);
+    return fmt::format("it has no file '{}', so it was never finished.", kMarker);
   try {
     Json marker = Json::parse(read_file(folder / kMarker), (folder / kMarker).string());
     if (marker.at("format").as_int() != kFormatVersion) {
-      return fmt::format("its format is {}, this program reads {}", marker.at("format").as_int(),
+      return fmt::format("its format is {}, this program reads {}.", marker.at("format").as_int(),
                          kFormatVersion);
     }
     for (const auto& [name, size] : marker.at("files").as_object()) {
       std::error_code error;
       auto actual = fs::file_size(folder / name, error);
-      if (error) return fmt::format("its file '{}' is missing", name);
+      if (error) return fmt::format("its file '{}' is missing.", name);
       if (static_cast<int64_t>(actual) != size.as_int()) {
-        return fmt::format("its file '{}' has {} bytes instead of {}", name, actual, size.as_int());
+        return fmt::format("its file '{}' has {} bytes instead of {}.", name, actual, size.as_int());
       }
     }
   } catch (const Error& error) {
@@ -183,7 +183,7 @@ std::optional<Checkpoint> CheckpointStore::newest() const {
         wrong = error.what();
       }
     }
-    log_warning("Passing over the checkpoint {}: {}.", folder.string(), wrong);
+    log_warning("Passing over the checkpoint {}: {}", folder.string(), wrong);
   }
   return std::nullopt;
 }
@@ -193,7 +193,7 @@ std::optional<BestModel> CheckpointStore::best() const {
   if (!fs::exists(folder)) return std::nullopt;
   std::string wrong = why_broken(folder);
   if (!wrong.empty()) {
-    log_warning("Passing over {}: {}.", folder.string(), wrong);
+    log_warning("Passing over {}: {}", folder.string(), wrong);
     return std::nullopt;
   }
   Json evaluation = Json::parse(read_file(folder / kEvaluation), (folder / kEvaluation).string());

@@ -125,6 +125,7 @@ struct TrainConfig {
 struct SftConfig {
   OptimizerConfig optimizer{
       .learning_rate = 2e-3, .schedule = "cosine", .warmup_steps = 20, .weight_decay = 0.01};
+  std::string conversations;
   int64_t steps = 900;
   int64_t batch_size = 8;
   int64_t micro_batch_tokens = 16384;
@@ -135,6 +136,8 @@ struct SftConfig {
   template <typename V>
   void for_each_field(V& visit) {
     visit.section("optimizer", optimizer, "AdamW.");
+    visit("conversations", conversations,
+          "JSON Lines file with `messages` a row; empty: the environment's demonstrations.");
     visit("steps", steps, "Optimizer steps.", at_least(1));
     visit("batch_size", batch_size, "Conversations a step.", at_least(1));
     visit("micro_batch_tokens", micro_batch_tokens,

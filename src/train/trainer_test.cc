@@ -88,14 +88,16 @@ TEST_F(TrainerTest, LearnsWhatIsRewarded) {
   TrainingRun training(options_for(60));
   TrainSummary summary = training.go();
   EXPECT_EQ(summary.state.step, 60);
-  EXPECT_EQ(summary.state.version, 60);
+  // Once every sample earns all there is to earn, groups have no variance and steps nothing to train.
+  EXPECT_EQ(summary.state.version + summary.state.skipped_steps, 60);
+  EXPECT_LT(summary.state.skipped_steps, 30);
   EXPECT_FALSE(summary.interrupted);
   ASSERT_EQ(training.steps.size(), 60u);
   double first = training.steps.front().second.at("reward");
   double last = training.steps.back().second.at("reward");
   EXPECT_LT(first, 0.75);
   EXPECT_GT(last, 0.9);
-  EXPECT_EQ(training.source->steps_finished(), 60);
+  EXPECT_EQ(training.source->steps_finished(), summary.state.version);
 }
 
 TEST_F(TrainerTest, LearningRateZeroChangesNothing) {
