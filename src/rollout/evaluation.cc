@@ -9,8 +9,8 @@
 namespace stoker {
 namespace {
 
-void count_episode(const EpisodeRecord& record, EvaluationResult& result, double& reward_sum, double& token_sum,
-                   double& turn_sum) {
+void count_episode(const EpisodeRecord& record, EvaluationResult& result, double& reward_sum,
+                   double& token_sum, double& turn_sum) {
   ++result.episodes;
   if (record.reward) {
     ++result.scored;
@@ -42,7 +42,8 @@ double pass_at_k(int64_t n, int64_t c, int64_t k) {
   return 1.0 - all_fail;
 }
 
-Task<EvaluationResult> evaluate(const EvaluationOptions& options, EpisodePlayer& player, const TaskSource& tasks) {
+Task<EvaluationResult> evaluate(const EvaluationOptions& options, EpisodePlayer& player,
+                                const TaskSource& tasks) {
   std::vector<Task<EpisodeRecord>> episodes;
   for (int32_t task = 0; task < options.tasks; ++task) {
     for (int32_t sample = 0; sample < options.samples; ++sample) {
@@ -50,8 +51,8 @@ Task<EvaluationResult> evaluate(const EvaluationOptions& options, EpisodePlayer&
       episodes.push_back(player.run(id, tasks.task(id.task_ordinal)));
     }
   }
-  std::vector<EpisodeRecord> records =
-      co_await collect_all_windowed(std::move(episodes), static_cast<size_t>(options.max_concurrent_episodes));
+  std::vector<EpisodeRecord> records = co_await collect_all_windowed(
+      std::move(episodes), static_cast<size_t>(options.max_concurrent_episodes));
 
   EvaluationResult result;
   double reward_sum = 0, token_sum = 0, turn_sum = 0;

@@ -13,7 +13,9 @@ namespace {
 
 class NumberedTasks final : public TaskSource {
  public:
-  TaskRow task(uint64_t ordinal) const override { return {.id = std::to_string(ordinal), .fields = Json::object()}; }
+  TaskRow task(uint64_t ordinal) const override {
+    return {.id = std::to_string(ordinal), .fields = Json::object()};
+  }
   std::optional<uint64_t> epoch_size() const override { return std::nullopt; }
 };
 
@@ -52,7 +54,8 @@ TEST(PassAtK, EqualsTheRatioOfBinomials) {
   for (int n = 1; n <= 12; ++n) {
     for (int c = 0; c <= n; ++c) {
       for (int k = 1; k <= n; ++k) {
-        EXPECT_NEAR(pass_at_k(n, c, k), 1.0 - choose(n - c, k) / choose(n, k), 1e-12) << n << " " << c << " " << k;
+        EXPECT_NEAR(pass_at_k(n, c, k), 1.0 - choose(n - c, k) / choose(n, k), 1e-12)
+            << n << " " << c << " " << k;
       }
     }
   }

@@ -96,14 +96,14 @@ WeightsPtr weights_of_version(int64_t version) {
 }
 
 // What a whole run gave.
-struct Run {
+struct RunResult {
   std::vector<std::vector<uint64_t>> batches;
   std::vector<EpisodeRecord> episodes;  // of the batches
   std::vector<Json> log;
   int64_t trained = 0;
 };
 
-struct Setup {
+struct RunSetup {
   Orchestrator::Options options;
   double failure_share = 0;
   Duration step_time = milliseconds(300);
@@ -113,7 +113,7 @@ struct Setup {
 };
 
 // A learner that only takes time.
-Task<> learner(Orchestrator* orchestrator, Setup* setup, Run* run) {
+Task<> learner(Orchestrator* orchestrator, RunSetup* setup, RunResult* run) {
   co_await orchestrator->start();
   while (std::optional<RolloutBatch> batch = co_await orchestrator->next_batch()) {
     EXPECT_EQ(batch->step, run->trained);
@@ -134,7 +134,7 @@ Task<> learner(Orchestrator* orchestrator, Setup* setup, Run* run) {
   }
 }
 
-Task<> whole_run(Setup* setup, Run* run) {
+Task<> whole_run(RunSetup* setup, RunResult* run) {
   ScriptedEngine engine([](const GenerateRequest&) { return ScriptedAnswer{}; },
                         {.publish_latency = setup->publish_time});
   FakePlayer player(engine, setup->seed);
@@ -149,8 +149,8 @@ Task<> whole_run(Setup* setup, Run* run) {
   setup->most_open = player.most_open();
 }
 
-Run run_simulated_once(uint64_t schedule, Setup& setup) {
-  Run result;
+RunResult run_simulated_once(uint64_t schedule, RunSetup& setup) {
+  RunResult result;
   SimulatedExecutor executor(schedule);
   run(executor, whole_run(&setup, &result));
   return result;
@@ -169,15 +169,15 @@ TEST(Orchestrator, SynchronousRunsAreTheSameUnderEverySchedule) {
   for (uint64_t step = 0; step < 6; ++step) expected.push_back({3 * step, 3 * step + 1, 3 * step + 2});
   std::vector<EpisodeRecord> episodes;
   for (uint64_t schedule = 0; schedule < 100; ++schedule) {
-    Setup setup{.options = {.controller = small_options(0)}};
-    const Run run = run_simulated_once(schedule, setup);
-    EXPECT_EQ(run.batches, expected);
-    for (const EpisodeRecord& episode : run.episodes) {
+    RunSetup setup{.options = {.controller = small_options(0)}};
+    const RunResult result = run_simulated_once(schedule, setup);
+    EXPECT_EQ(result.batches, expected);
+    for (const EpisodeRecord& episode : result.episodes) {
       EXPECT_EQ(episode.trajectory.version(1), static_cast<int64_t>(episode.id.task_ordinal / 3))
           << "on policy";
     }
-    if (schedule == 0) episodes = run.episodes;
-    EXPECT_EQ(run.episodes, episodes);
+    if (schedule == 0) episodes = result.episodes;
+    EXPECT_EQ(result.episodes, episodes);
     if (HasFailure()) return;
   }
 }
@@ -185,41 +185,41 @@ TEST(Orchestrator, SynchronousRunsAreTheSameUnderEverySchedule) {
 TEST(Orchestrator, AsynchronousRunsTrainEachGroupOnceAndReplay) {
   for (uint64_t schedule = 0; schedule < 200; ++schedule) {
     SCOPED_TRACE(schedule);
-    Setup setup{.options = {.controller = small_options(1 + static_cast<int32_t>(schedule % 3))},
-                .failure_share = schedule % 2 == 0 ? 0 : 0.3,
-                .seed = schedule};
-    const Run run = run_simulated_once(schedule, setup);
-    EXPECT_EQ(run.trained, 6);
+    RunSetup setup{.options = {.controller = small_options(1 + static_cast<int32_t>(schedule % 3))},
+                   .failure_share = schedule % 2 == 0 ? 0 : 0.3,
+                   .seed = schedule};
+    const RunResult result = run_simulated_once(schedule, setup);
+    EXPECT_EQ(result.trained, 6);
     EXPECT_LE(setup.most_open, 10);
     std::set<uint64_t> trained;
-    for (const auto& batch : run.batches) {
+    for (const auto& batch : result.batches) {
       EXPECT_EQ(batch.size(), 3u);
       for (uint64_t ordinal : batch) EXPECT_TRUE(trained.insert(ordinal).second);
     }
-    for (const EpisodeRecord& episode : run.episodes) {
+    for (const EpisodeRecord& episode : result.episodes) {
       const bool failed_for_good = episode.failure.has_value() && episode.id.attempt == 2;
       EXPECT_TRUE(episode.reward.has_value() || failed_for_good);
     }
-    EXPECT_EQ(replay_event_log(run.log).difference, std::nullopt);
+    EXPECT_EQ(replay_event_log(result.log).difference, std::nullopt);
     if (HasFailure()) return;
   }
 }
 
 TEST(Orchestrator, TheSameScheduleGivesTheSameLog) {
-  Setup setup{.options = {.controller = small_options(2)}, .failure_share = 0.2};
-  const Run once = run_simulated_once(5, setup);
-  const Run again = run_simulated_once(5, setup);
+  RunSetup setup{.options = {.controller = small_options(2)}, .failure_share = 0.2};
+  const RunResult once = run_simulated_once(5, setup);
+  const RunResult again = run_simulated_once(5, setup);
   EXPECT_EQ(once.log, again.log);
   EXPECT_GT(once.log.size(), 40u);
 }
 
 TEST(Orchestrator, AResumedRunTakesUpItsOpenOrdinals) {
-  Setup setup{
+  RunSetup setup{
       .options = {
           .controller = small_options(0), .first_ordinal = 14, .open_ordinals = {11, 9}, .first_version = 0}};
   setup.options.controller.total_steps = 2;
-  const Run run = run_simulated_once(3, setup);
-  EXPECT_EQ(run.batches, (std::vector<std::vector<uint64_t>>{{9, 11, 14}, {15, 16, 17}}));
+  const RunResult result = run_simulated_once(3, setup);
+  EXPECT_EQ(result.batches, (std::vector<std::vector<uint64_t>>{{9, 11, 14}, {15, 16, 17}}));
 }
 
 // Starts a run that something ends early; `error` is what next_batch threw.
@@ -329,7 +329,7 @@ TEST(Orchestrator, QUE_11_CloseCancelsAndJoinsWithoutWaiting) {
   }
 }
 
-Task<> stop_after_two_steps(Run* result) {
+Task<> stop_after_two_steps(RunResult* result) {
   ScriptedEngine engine([](const GenerateRequest&) { return ScriptedAnswer{}; });
   FakePlayer player(engine, 1);
   CountingTasks tasks;
@@ -346,7 +346,7 @@ Task<> stop_after_two_steps(Run* result) {
 TEST(Orchestrator, AStopEndsTheRunAfterTheStep) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SimulatedExecutor executor(seed);
-    Run result;
+    RunResult result;
     run(executor, stop_after_two_steps(&result));
     EXPECT_EQ(result.trained, 2);
   }
@@ -354,8 +354,8 @@ TEST(Orchestrator, AStopEndsTheRunAfterTheStep) {
 
 // The caller's cancellation comes while the learner waits, trains or publishes.
 Task<> cancelled_run(Duration moment, bool* cancelled) {
-  Setup setup{.options = {.controller = small_options(1)}};
-  Run result;
+  RunSetup setup{.options = {.controller = small_options(1)}};
+  RunResult result;
   ScriptedEngine engine([](const GenerateRequest&) { return ScriptedAnswer{}; },
                         {.publish_latency = milliseconds(50)});
   FakePlayer player(engine, 1);
@@ -381,13 +381,13 @@ TEST(Orchestrator, CancellationLeavesNoTask) {
 }
 
 TEST(Orchestrator, RunsOnTheRealExecutor) {
-  Setup setup{.options = {.controller = small_options(2)},
-              .failure_share = 0.1,
-              .step_time = milliseconds(1),
-              .publish_time = milliseconds(1)};
+  RunSetup setup{.options = {.controller = small_options(2)},
+                 .failure_share = 0.1,
+                 .step_time = milliseconds(1),
+                 .publish_time = milliseconds(1)};
   setup.options.controller.total_steps = 3;
   setup.options.controller.groups_per_batch = 2;
-  Run result;
+  RunResult result;
   RealExecutor executor;
   run(executor, whole_run(&setup, &result));
   EXPECT_EQ(result.trained, 3);
