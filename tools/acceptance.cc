@@ -285,6 +285,20 @@ bool Acceptance::list(const std::string& area) {
   return all_hold;
 }
 
+bool check_figure(const fs::path& path, const std::string& value, const std::string& minus, const Bar& bar) {
+  std::map<std::string, Value> values = read_values(path);
+  for (const std::string& name : {value, minus}) {
+    if (!name.empty() && !values.contains(name)) {
+      throw input_error(fmt::format("{} has no figure {}.", path.string(), name));
+    }
+  }
+  double reached = values[value].value - (minus.empty() ? 0.0 : values[minus].value);
+  std::string name = minus.empty() ? value : fmt::format("{} - {}", value, minus);
+  bool holds = bar.holds(reached);
+  fmt::print("{} = {:.6g}, {} {}\n", name, reached, bar.text, holds ? "holds" : "does not hold");
+  return holds;
+}
+
 void merge_figures(const fs::path& output, const std::vector<fs::path>& inputs) {
   Json::Array all;
   for (const fs::path& input : inputs) {

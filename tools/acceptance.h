@@ -51,6 +51,11 @@ class Acceptance {
   std::filesystem::path root_;
 };
 
+// Whether a figure of the JSON list in `path`, less the figure `minus` unless that is empty, reaches `bar`;
+// prints one line. Throws Error(kInput) when a figure is missing.
+bool check_figure(const std::filesystem::path& path, const std::string& value, const std::string& minus,
+                  const Bar& bar);
+
 // Concatenates JSON lists of figures into one file.
 void merge_figures(const std::filesystem::path& output, const std::vector<std::filesystem::path>& inputs);
 

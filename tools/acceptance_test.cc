@@ -225,6 +225,19 @@ TEST_F(AcceptanceTree, MergesLists) {
   EXPECT_EQ(Json::parse(read_file(root_ / "all.json")).as_array().size(), 3u);
 }
 
+TEST_F(AcceptanceTree, ChecksAFigureOrADifference) {
+  write("a.json", R"([{"name": "before", "value": 0.2}, {"name": "after", "value": 0.9}])");
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(check_figure(root_ / "a.json", "after", "", parse_bar(">= 0.9")));
+  EXPECT_FALSE(check_figure(root_ / "a.json", "after", "before", parse_bar(">= 0.9")));
+  EXPECT_TRUE(check_figure(root_ / "a.json", "after", "before", parse_bar(">= 0.5")));
+  std::fflush(stdout);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              HasSubstr("after - before = 0.7, >= 0.9 does not hold\n"));
+  EXPECT_THROW(check_figure(root_ / "a.json", "gone", "", parse_bar("> 0")), Error);
+  EXPECT_THROW(check_figure(root_ / "none.json", "after", "", parse_bar("> 0")), Error);
+}
+
 // The tables of this tree are read as they are.
 TEST(AcceptanceTables, OfThisTreeAreValid) {
   size_t tables = 0;

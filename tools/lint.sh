@@ -63,7 +63,7 @@ text_rules() {
       local $/; my $text = <$in>;
       my @lines = split /\n/, $text, -1;
       my $header = $file =~ /(?<!-inl)\.h$/;  # an -inl.h is included once for each instruction set
-      my $test = $file =~ /_test\.cc$|\/testing\//;
+      my $test = $file =~ m{_test\.cc$|test_support\.|/testing/};
       my ($area) = $file =~ m{^src/(\w+)/};
       my $limit = $header ? 160 : 500;
       my $count = @lines - 1;

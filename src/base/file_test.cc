@@ -161,7 +161,8 @@ TEST_F(File, AppendRemovesACutLastLine) {
   std::ofstream(folder_ / "x") << "no line at all";
   LineWriter(folder_ / "x", true).write_line("first");
   EXPECT_EQ(read_file(folder_ / "x"), "first\n");
-  LineWriter(folder_ / "fresh", true).write_line("first");
+  LineWriter fresh(folder_ / "fresh", true);
+  fresh.write_line("first");
   EXPECT_EQ(read_file(folder_ / "fresh"), "first\n");
 }
 
@@ -204,7 +205,7 @@ TEST_F(File, MapsAFile) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(map.data()), map.size()), "weights");
   MappedFile moved(std::move(map));
   EXPECT_EQ(moved.size(), 7u);
-  EXPECT_EQ(map.data(), nullptr);
+  EXPECT_EQ(map.data(), nullptr);  // NOLINT(bugprone-use-after-move): moved from, it maps nothing
   write_file_atomic(folder_ / "empty", "");
   EXPECT_EQ(MappedFile(folder_ / "empty").size(), 0u);
 }
