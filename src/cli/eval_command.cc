@@ -26,6 +26,7 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts) {
     fmt::print("{}", file.resolved);
     return kExitDone;
   }
+  check_run_folder(arguments, file.config);
   Session session(file.config);
   check_before_run(session, file.config);
   RunStart start = start_run(arguments, file, "eval");

@@ -1,11 +1,14 @@
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <new>
+#include <string>
+#include <vector>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
@@ -57,6 +60,18 @@ void add_episodes(CLI::App& verb, EpisodesArguments& arguments) {
   verb.add_option("--purpose", arguments.purpose, "Only 'train' or an evaluation, as listed");
   verb.add_option("--limit", arguments.limit, "Longest list");
   verb.add_flag("--tokens", arguments.tokens, "Show each token with mask, log-probability and version");
+}
+
+// The first argument when it is neither a flag nor a verb: named with the verb it may have been meant for.
+void refuse_unknown_verb(const CLI::App& app, int argument_count, char** argument_values) {
+  if (argument_count < 2 || argument_values[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), argument_values[1]) != verbs.end()) return;
+  std::string near = nearest_name(argument_values[1], verbs);
+  throw input_error(fmt::format("There is no verb \"{}\"{}; the verbs are {}.", argument_values[1],
+                                near.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", near),
+                                fmt::join(verbs, ", ")));
 }
 
 int command_line(int argument_count, char** argument_values) {
@@ -114,6 +129,7 @@ int command_line(int argument_count, char** argument_values) {
   verb = app.add_subcommand("keys", "Print every key of a run file as Markdown");
   verb->callback([&] { chosen = [](InterruptWatch&) { return run_keys(); }; });
 
+  refuse_unknown_verb(app, argument_count, argument_values);
   try {
     app.parse(argument_count, argument_values);
   } catch (const CLI::ParseError& error) {

@@ -26,30 +26,33 @@ void point_latest_at(const fs::path& folder) {
 
 }  // namespace
 
-RunFolder::RunFolder(fs::path path, Existing existing) : path_(fs::absolute(path).lexically_normal()) {
-  if (path_.filename().empty()) path_ = path_.parent_path();
+void RunFolder::check(const fs::path& path, Existing existing) {
   std::error_code error;
-  bool occupied = fs::exists(path_, error) && !(fs::is_directory(path_, error) && fs::is_empty(path_, error));
-  bool holds_run = fs::exists(path_ / kConfiguration, error);
+  bool occupied = fs::exists(path, error) && !(fs::is_directory(path, error) && fs::is_empty(path, error));
+  bool holds_run = fs::exists(path / kConfiguration, error);
   if (occupied && existing == Existing::kRefuse) {
-    throw input_error(
-        fmt::format("The run folder {} exists already; pass --resume to go on with its run, --overwrite to "
-                    "replace it, or output=FOLDER for another one.",
-                    path_.string()));
+    throw input_error(fmt::format(
+        "The run folder {} exists already; pass --resume to go on with its run, --overwrite to replace "
+        "it, or output=FOLDER for another one.",
+        path.string()));
   }
-  if (occupied && existing == Existing::kOverwrite) {
-    if (!holds_run) {
-      throw input_error(
-          fmt::format("{} is not empty and holds no {}; it is not a run folder and is not overwritten. "
-                      "Choose another folder with output=FOLDER.",
-                      path_.string(), kConfiguration));
-    }
-    fs::remove_all(path_);
+  if (occupied && existing == Existing::kOverwrite && !holds_run) {
+    throw input_error(fmt::format(
+        "{} is not empty and holds no {}; it is not a run folder and is not overwritten. Choose another "
+        "folder with output=FOLDER.",
+        path.string(), kConfiguration));
   }
   if (existing == Existing::kResume && !holds_run) {
     throw input_error(
-        fmt::format("There is no run to resume in {}: it holds no {}.", path_.string(), kConfiguration));
+        fmt::format("There is no run to resume in {}: it holds no {}.", path.string(), kConfiguration));
   }
+}
+
+RunFolder::RunFolder(fs::path path, Existing existing) : path_(fs::absolute(path).lexically_normal()) {
+  if (path_.filename().empty()) path_ = path_.parent_path();
+  check(path_, existing);
+  std::error_code error;
+  if (existing == Existing::kOverwrite) fs::remove_all(path_, error);
   fs::create_directories(path_, error);
   if (error) {
     throw resource_error(

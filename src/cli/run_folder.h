@@ -11,6 +11,10 @@ class RunFolder {
  public:
   enum class Existing { kRefuse, kResume, kOverwrite };
 
+  // Throws the Error(kInput) that the constructor would, and touches nothing: for checks before the long
+  // ones.
+  static void check(const std::filesystem::path& path, Existing existing);
+
   // Creates the folder. One that holds a run is an Error(kInput) under kRefuse, kept under kResume, and
   // emptied under kOverwrite; kOverwrite refuses a folder that holds no run.toml, since it is somebody's
   // else. Points `latest` beside the folder at it.

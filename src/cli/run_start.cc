@@ -25,6 +25,10 @@ void copy_tokenizer(const fs::path& model, const fs::path& folder) {
 
 }  // namespace
 
+void check_run_folder(const RunFileArguments& arguments, const RunConfig& config) {
+  RunFolder::check(config.output, existing_policy(arguments));
+}
+
 RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase) {
   RunFolder folder(file.config.output, existing_policy(arguments));
   open_log_file(folder.log_file());

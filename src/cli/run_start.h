@@ -21,6 +21,9 @@ struct RunStart {
   }
 };
 
+// Throws the Error(kInput) of a run folder that the flags do not allow; touches nothing.
+void check_run_folder(const RunFileArguments& arguments, const RunConfig& config);
+
 // Creates or opens the run folder as the flags say, opens its log, and writes the resolved configuration and
 // the tokenizer's files into it. Under --resume the newest whole checkpoint is found; a run folder without
 // one starts from the beginning, with a warning, and a run file that differs from the run's is told.

@@ -42,6 +42,7 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
     fmt::print("{}", file.resolved);
     return kExitDone;
   }
+  check_run_folder(arguments, file.config);
   Session session(config);
   std::unique_ptr<SftExampleSource> examples = make_examples(config, session);
   check_memory(

@@ -94,6 +94,7 @@ class TrainingRun {
     options.first_ordinal = start_.state.next_ordinal;
     options.open_ordinals = start_.state.open_ordinals;
     options.first_version = start_.state.version;
+    options.trained_batches = start_.state.step;
     options.event_log = [this](const Json& line) { event_log_.write_line(line.dump()); };
     options.episode_finished = [this](const EpisodeRecord& record) { episodes_.append(record); };
     return options;
@@ -187,6 +188,7 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
     return kExitDone;
   }
   check_training(file.config.train, file.config.rollout.group_size, file.config.rollout.sampling.temperature);
+  check_run_folder(arguments, file.config);
   Session session(file.config);
   check_before_run(session, file.config);
   RunStart start = start_run(arguments, file, "train");
