@@ -104,6 +104,7 @@ class TrainingRun {
     return {.train = config_.train,
             .checkpoint = config_.checkpoint,
             .total_steps = config_.rollout.steps,
+            .seed = static_cast<uint64_t>(config_.seed),
             .temperature = config_.rollout.sampling.temperature,
             .exact_log_probabilities = engine_->capabilities().exact_log_probabilities};
   }

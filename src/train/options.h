@@ -56,6 +56,7 @@ struct AlgorithmConfig {
   std::string loss_aggregation = "token-mean";
   std::string zero_variance = "skip";
   bool mask_truncated = false;
+  bool permute_rewards = false;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -78,6 +79,11 @@ struct AlgorithmConfig {
           one_of({"skip", "train", "drop"}));
     visit("mask_truncated", mask_truncated,
           "Episodes cut at a limit carry no loss; their reward still counts in their group.");
+    visit("permute_rewards", permute_rewards,
+          "A control experiment: rewards are dealt out anew among the episodes of a batch, so that nothing "
+          "can be learned.");
+    visit("permute_rewards", permute_rewards,
+          "A control experiment: each step's rewards are handed to its episodes at random.");
   }
 };
 // `temperature` is the sampling temperature of the episodes.

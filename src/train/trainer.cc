@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "train/checkpoint_writer.h"
+#include "train/permute_rewards.h"
 #include "train/policy_step.h"
 #include "train/step_timing.h"
 
@@ -106,7 +107,10 @@ Task<> Trainer::State::train_steps() {
 }
 
 Task<> Trainer::State::take_step(const RolloutBatch& batch, StepTimer& timer) {
-  TrainingBatch training = build_training_batch(batch, builder_options);
+  TrainingBatch training =
+      options.train.algorithm.permute_rewards
+          ? build_training_batch(with_permuted_rewards(batch, options.seed), builder_options)
+          : build_training_batch(batch, builder_options);
   double rate = learning_rate(schedule, at.step);
   bool trainable = !training.micro_batches.empty();
   if (trainable) {
@@ -128,6 +132,9 @@ Task<> Trainer::State::take_step(const RolloutBatch& batch, StepTimer& timer) {
   timer.lap("publish");
 
   stoker::add_metrics(training.counts, metrics);
+  if (double seconds = timer.seconds("train"); seconds > 0) {
+    metrics["training_tok/s"] = static_cast<double>(training.counts.forward_tokens) / seconds;
+  }
   metrics["learning_rate"] = rate;
   metrics["version"] = static_cast<double>(at.version);
   metrics["skipped_steps"] = static_cast<double>(at.skipped_steps);

@@ -49,6 +49,7 @@ struct TrainerOptions {
   TrainConfig train;
   CheckpointConfig checkpoint;
   int64_t total_steps = 1;
+  uint64_t seed = 0;         // of the run
   double temperature = 1.0;  // of the sampled tokens
   bool exact_log_probabilities =
       false;  // the engine promises the learner's bits at lag 0: a difference is warned of
