@@ -269,6 +269,18 @@ TEST(ControllerProperty, RunsThatAreNotStoppedTrainEveryStep) {
   }
 }
 
+TEST(ControllerProperty, AResumedRunGoesOnInTheSameLog) {
+  RandomWorld first(3, random_options(3), false);
+  RandomWorld second(4, random_options(4), false);
+  first.run();
+  second.run();
+  std::vector<Json> log = first.log();
+  log.insert(log.end(), second.log().begin(), second.log().end());
+  EXPECT_EQ(replay_event_log(log).difference, std::nullopt);
+  EXPECT_EQ(replay_event_log(log).events,
+            replay_event_log(first.log()).events + replay_event_log(second.log()).events);
+}
+
 TEST(ControllerProperty, AnEventLogThatWasChangedIsFound) {
   RandomWorld world(7, random_options(7), false);
   world.run();
@@ -277,7 +289,7 @@ TEST(ControllerProperty, AnEventLogThatWasChangedIsFound) {
   log[1].set("decisions", Json::array());
   const ReplayReport report = replay_event_log(log);
   ASSERT_TRUE(report.difference.has_value());
-  EXPECT_EQ(report.difference->rfind("line 2 (started): logged []", 0), 0u) << *report.difference;
+  EXPECT_EQ(report.difference->rfind("line 2, started: logged []", 0), 0u) << *report.difference;
 }
 
 }  // namespace

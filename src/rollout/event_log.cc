@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -206,36 +207,53 @@ Json event_log_line(const RunEvent& event, const std::vector<Decision>& decision
   return json;
 }
 
+namespace {
+
+std::unique_ptr<Controller> controller_from_header(const Json& header) {
+  if (header.at("event_log").as_int() != 1) {
+    throw input_error(
+        fmt::format("its format is {}; this program reads format 1.", header.at("event_log").dump()));
+  }
+  return std::make_unique<Controller>(ControllerOptions::from_json(header.at("options")));
+}
+
+// One line of the log to the controller, into the report. Returns what differs.
+std::optional<std::string> replay_line(const Json& line, Controller& controller, ReplayReport& report) {
+  const RunEvent event = RunEvent::from_json(line);
+  std::vector<Decision> logged;
+  for (const Json& decision : line.at("decisions").as_array())
+    logged.push_back(Decision::from_json(decision));
+  const std::vector<Decision> decisions = controller.handle(event);
+  ++report.events;
+  report.decisions += static_cast<int64_t>(decisions.size());
+  for (const Decision& decision : decisions) {
+    report.digest = extend_digest(report.digest, decision.to_json().dump());
+  }
+  if (decisions == logged) return std::nullopt;
+  return fmt::format("{}: logged {}, replayed {}", kEventNames[static_cast<size_t>(event.kind)],
+                     line.at("decisions").dump(), event_log_line(event, decisions).at("decisions").dump());
+}
+
+}  // namespace
+
 ReplayReport replay_event_log(std::span<const Json> lines) {
   if (lines.empty() || lines[0].find("event_log") == nullptr) {
     throw input_error(
         "This is no event log: its first line must hold \"event_log\" and the controller's options.");
   }
-  if (lines[0].at("event_log").as_int() != 1) {
-    throw input_error(fmt::format("The event log has format {}; this program reads format 1.",
-                                  lines[0].at("event_log").dump()));
-  }
-  Controller controller(ControllerOptions::from_json(lines[0].at("options")));
+  std::unique_ptr<Controller> controller;
   ReplayReport report{.digest = 0xcbf29ce484222325u};
-  for (size_t i = 1; i < lines.size(); ++i) {
-    std::vector<Decision> logged;
-    RunEvent event;
+  for (size_t i = 0; i < lines.size(); ++i) {
     try {
-      event = RunEvent::from_json(lines[i]);
-      for (const Json& decision : lines[i].at("decisions").as_array())
-        logged.push_back(Decision::from_json(decision));
+      if (lines[i].find("event_log") != nullptr) {
+        controller = controller_from_header(lines[i]);
+        continue;
+      }
+      const std::optional<std::string> difference = replay_line(lines[i], *controller, report);
+      if (difference && !report.difference)
+        report.difference = fmt::format("line {}, {}", i + 1, *difference);
     } catch (const Error& error) {
       throw input_error(fmt::format("Line {} of the event log: {}", i + 1, error.what()));
-    }
-    const std::vector<Decision> decisions = controller.handle(event);
-    ++report.events;
-    report.decisions += static_cast<int64_t>(decisions.size());
-    for (const Decision& decision : decisions)
-      report.digest = extend_digest(report.digest, decision.to_json().dump());
-    if (decisions != logged && !report.difference) {
-      report.difference = fmt::format(
-          "line {} ({}): logged {}, replayed {}", i + 1, kEventNames[static_cast<size_t>(event.kind)],
-          lines[i].at("decisions").dump(), event_log_line(event, decisions).at("decisions").dump());
     }
   }
   return report;

@@ -27,8 +27,9 @@ struct ReplayReport {
   std::optional<std::string> difference;  // the first event whose decisions differ from the logged ones
 };
 
-// Gives the logged events to a new controller and compares its decisions with the logged ones. Lines that are
-// no event log throw Error(kInput) with the line's number (from 1).
+// Gives the logged events to a new controller and compares its decisions with the logged ones. A resumed run
+// goes on in the same log behind a header of its own. Lines that are no event log throw Error(kInput) with
+// the line's number (from 1).
 ReplayReport replay_event_log(std::span<const Json> lines);
 
 }  // namespace stoker
