@@ -1,8 +1,11 @@
 #include "train/orchestrator_source.h"
 
+#include "rollout/rollout_metrics.h"
+
 namespace stoker {
 
 void OrchestratorSource::add_metrics(const RolloutBatch& batch, MetricMap& metrics) const {
+  metrics.merge(rollout_metrics(batch));
   const Controller& controller = orchestrator_.controller();
   metrics["queue/ready_groups"] = controller.ready_groups();
   metrics["queue/running_episodes"] = controller.running_episodes();
