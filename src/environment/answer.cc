@@ -4,16 +4,14 @@
 #include <charconv>
 #include <system_error>
 
+#include "environment/ascii.h"
+
 namespace stoker {
 namespace {
 
 constexpr std::string_view kCurrencies[] = {"$", "€", "£", "¥"};
 constexpr std::string_view kSigns[] = {"-", "−"};
 constexpr int kMaxExponent = 400;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // Removes one of `endings` from the end of `text`.
 template <size_t N>
@@ -31,7 +29,8 @@ bool drop_ending(std::string_view& text, const std::string_view (&endings)[N]) {
 bool negative_after(std::string_view before) {
   drop_ending(before, kCurrencies);
   if (!drop_ending(before, kSigns)) return false;
-  return before.empty() || !(is_digit(before.back()) || is_letter(before.back()) || before.back() == ')');
+  return before.empty() ||
+         !(is_ascii_digit(before.back()) || is_ascii_letter(before.back()) || before.back() == ')');
 }
 
 // A scanned number: the digits of `whole`, a point, those of `fraction`, moved by `exponent`.
@@ -62,7 +61,7 @@ std::string canonical(Number number) {
 }
 
 size_t count_digits(std::string_view text) {
-  return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_ascii_digit) - text.begin());
 }
 
 // Scans the number that starts at `at` (a digit, or a point before one) and moves `at` past it.
@@ -78,7 +77,7 @@ Number scan_number(std::string_view text, size_t& at) {
       at += 4;
     }
   }
-  if (at + 1 < text.size() && text[at] == '.' && is_digit(text[at + 1])) {
+  if (at + 1 < text.size() && text[at] == '.' && is_ascii_digit(text[at + 1])) {
     digits = count_digits(text.substr(at + 1));
     number.fraction = text.substr(at + 1, digits);
     at += 1 + digits;
@@ -115,9 +114,9 @@ std::optional<std::string> final_answer(const EpisodeView& episode) {
 std::optional<std::string> last_number(std::string_view text) {
   std::optional<Number> last;
   for (size_t at = 0; at < text.size();) {
-    bool point = text[at] == '.' && at + 1 < text.size() && is_digit(text[at + 1]) &&
-                 (at == 0 || !(is_digit(text[at - 1]) || text[at - 1] == '.'));
-    if (is_digit(text[at]) || point) {
+    bool point = text[at] == '.' && at + 1 < text.size() && is_ascii_digit(text[at + 1]) &&
+                 (at == 0 || !(is_ascii_digit(text[at - 1]) || text[at - 1] == '.'));
+    if (is_ascii_digit(text[at]) || point) {
       last = scan_number(text, at);
     } else {
       ++at;
@@ -130,7 +129,7 @@ std::optional<std::string> last_number(std::string_view text) {
 std::string normalized_text(std::string_view text, bool ignore_case) {
   std::string result;
   for (char c : text) {
-    if (is_blank(c)) {
+    if (is_ascii_blank(c)) {
       if (!result.empty() && result.back() != ' ') result.push_back(' ');
     } else {
       result.push_back(ignore_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);

@@ -15,7 +15,7 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kPlace = "environment 'arithmetic'";
+constexpr const char* kArithmetic = "environment 'arithmetic'";
 constexpr size_t kForms = 5;
 
 // What a stream of draws is for: fills StreamKey::sample, so that no two uses share a draw.
@@ -32,7 +32,7 @@ void check_weights(const std::vector<double>& weights, const char* name, size_t 
   if (weights.size() < fewest || weights.size() > most ||
       std::accumulate(weights.begin(), weights.end(), 0.0) <= 0) {
     throw input_error(
-        fmt::format("{}: {} must hold {} weights, not all 0.", kPlace, name,
+        fmt::format("{}: {} must hold {} weights, not all 0.", kArithmetic, name,
                     fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most)));
   }
 }
@@ -75,7 +75,7 @@ class Problems {
         throw input_error(
             fmt::format("{}: digit_weights and form_weights give only {} different expressions, fewer than "
                         "evaluation_size; lower evaluation_size or allow more digits.",
-                        kPlace, held_out_.size()));
+                        kArithmetic, held_out_.size()));
       }
     }
   }
@@ -90,7 +90,7 @@ class Problems {
       throw input_error(fmt::format(
           "{}: evaluation_size holds out {} % of the drawn expressions, which leaves too few for training; "
           "lower it or allow more digits.",
-          kPlace, 100 - 100 * free / kDraws));
+          kArithmetic, 100 - 100 * free / kDraws));
     }
   }
 
@@ -161,8 +161,9 @@ class ArithmeticKind final : public EnvironmentKind {
   explicit ArithmeticKind(ArithmeticOptions options)
       : options_(std::move(options)), problems_(std::make_shared<Problems>(options_)) {
     if (options_.direct_share + options_.corrupted_share + options_.misreported_share > 1.0 + 1e-9) {
-      throw input_error(fmt::format(
-          "{}: direct_share, corrupted_share and misreported_share must not sum to more than 1.", kPlace));
+      throw input_error(
+          fmt::format("{}: direct_share, corrupted_share and misreported_share must not sum to more than 1.",
+                      kArithmetic));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "environment/ascii.h"
 #include "environment/calculator/expression.h"
 
 namespace stoker {
@@ -47,15 +48,13 @@ int64_t apply(int64_t a, char first, int64_t b, char second, int64_t c) {
   return apply(apply(a, first, b), second, c);
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 char draw_digit(RandomStream& random) { return static_cast<char>('0' + random.below(10)); }
 
 // Positions of digits, or of operators.
 std::vector<size_t> positions(const std::string& text, bool digits) {
   std::vector<size_t> found;
   for (size_t i = 0; i < text.size(); ++i) {
-    bool matches = digits ? is_digit(text[i]) : kOperators.find(text[i]) != std::string_view::npos;
+    bool matches = digits ? is_ascii_digit(text[i]) : kOperators.find(text[i]) != std::string_view::npos;
     if (matches) found.push_back(i);
   }
   return found;

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "environment/ascii.h"
+
 namespace stoker {
 namespace {
 
@@ -14,9 +16,6 @@ struct Spelling {
 // The longest spelling first where one starts another.
 constexpr Spelling kSymbols[] = {{"**", '^'}, {"^", '^'}, {"+", '+'}, {"-", '-'}, {"*", '*'}, {"/", '/'},
                                  {"(", '('},  {")", ')'}, {"×", '*'}, {"·", '*'}, {"÷", '/'}, {"−", '-'}};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // A recursive descent over the text; `depth` bounds the recursion.
 class Evaluator {
@@ -98,7 +97,7 @@ class Evaluator {
 
   // Reads the next symbol or number into symbol_, start_ and end_.
   void advance() {
-    while (end_ < text_.size() && is_blank(text_[end_])) ++end_;
+    while (end_ < text_.size() && is_ascii_blank(text_[end_])) ++end_;
     start_ = end_;
     if (start_ == text_.size()) {
       symbol_ = kEnd;
@@ -119,7 +118,7 @@ class Evaluator {
   }
 
   void skip_digits(size_t& at) const {
-    while (at < text_.size() && is_digit(text_[at])) ++at;
+    while (at < text_.size() && is_ascii_digit(text_[at])) ++at;
   }
 
   bool scan_number() {

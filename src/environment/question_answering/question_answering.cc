@@ -19,7 +19,7 @@
 namespace stoker {
 namespace {
 
-constexpr const char* kPlace = "environment 'question_answering'";
+constexpr const char* kQuestionAnswering = "environment 'question_answering'";
 
 class AnswerReward final : public Reward {
  public:
@@ -95,7 +95,7 @@ class QuestionAnsweringKind final : public EnvironmentKind {
     if (rows.empty()) {
       throw input_error(
           fmt::format("{}: every question of {} is held out by {}; give the training file other questions.",
-                      kPlace, options_.train_file, options_.evaluation_file));
+                      kQuestionAnswering, options_.train_file, options_.evaluation_file));
     }
     if (size_t left_out = file->size() - rows.size(); left_out > 0) {
       log_warning("{} of {} questions of {} are held out by {} too; they are not trained on.", left_out,
@@ -127,12 +127,12 @@ class QuestionAnsweringKind final : public EnvironmentKind {
 
   std::shared_ptr<const QuestionFile> read(const std::string& path, const char* key) const {
     if (path.empty()) {
-      throw input_error(fmt::format("{}: {} is not set; name a JSON Lines file.", kPlace, key));
+      throw input_error(fmt::format("{}: {} is not set; name a JSON Lines file.", kQuestionAnswering, key));
     }
     try {
       return std::make_shared<QuestionFile>(path, static_cast<size_t>(options_.max_row_bytes), numeric());
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}, {}: {}", kPlace, key, error.what()));
+      throw Error(error.kind(), fmt::format("{}, {}: {}", kQuestionAnswering, key, error.what()));
     }
   }
 
