@@ -134,27 +134,35 @@ CO_TEST_REAL(Pool, CancellingWaitsForARunningFunction) {
   co_await opener.join();
 }
 
-CO_TEST_REAL(Pool, AbandonsAFunctionThatDoesNotReturn) {
-  auto door = std::make_shared<Door>();
-  Pool pool({.threads = 1, .name = "blocking", .abandon_after = 1ms, .lost_limit = 1});
+// Starts a function that hangs, cancels its task once a thread has it, and gives what came out.
+Task<std::string> cancel_at_door(Pool* pool, std::shared_ptr<Door> door) {
   bool returned = false;
-  EXPECT_FALSE(co_await with_timeout(1ms, run_at_door(&pool, door, &returned)));
-  EXPECT_FALSE(returned);
-  EXPECT_EQ(pool.lost_threads(), 1);
-  EXPECT_EQ(co_await pool.run([] { return 3; }), 3);  // another thread took its place
-
+  Scope hung(co_await current_executor());
+  hung.spawn(run_at_door(pool, door, &returned));
+  co_await until_entered(door.get());
+  hung.cancel();
   std::string message;
-  auto second = std::make_shared<Door>();
   try {
-    co_await with_timeout(1ms, run_at_door(&pool, second, &returned));
+    co_await hung.join();
   } catch (const Error& error) {
     message = error.what();
   }
+  EXPECT_FALSE(returned);
+  co_return message;
+}
+
+CO_TEST_REAL(Pool, AbandonsAFunctionThatDoesNotReturn) {
+  auto first = std::make_shared<Door>();
+  auto second = std::make_shared<Door>();
+  Pool pool({.threads = 1, .name = "blocking", .abandon_after = 1ms, .lost_limit = 1});
+  EXPECT_EQ(co_await cancel_at_door(&pool, first), "");
+  EXPECT_EQ(pool.lost_threads(), 1);
+  EXPECT_EQ(co_await pool.run([] { return 3; }), 3);  // another thread took its place
   EXPECT_EQ(
-      message,
+      co_await cancel_at_door(&pool, second),
       "Pool 'blocking' has lost 2 threads to calls that do not return; run such calls in a process with a "
       "time limit.");
-  door->let_go();
+  first->let_go();
   second->let_go();
 }
 
