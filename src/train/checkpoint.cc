@@ -89,6 +89,19 @@ void remove_checkpoint(const fs::path& folder) {
   fs::remove_all(folder, ignored);
 }
 
+// Points the symbolic link at a folder beside it; readers see the old or the new target.
+void point(const fs::path& link, const fs::path& target) {
+  fs::path beside = link.parent_path() / fmt::format(".{}.{}.tmp", link.filename().string(), ::getpid());
+  std::error_code error;
+  fs::remove(beside, error);
+  fs::create_directory_symlink(target.filename(), beside, error);
+  if (!error) fs::rename(beside, link, error);
+  if (error) {
+    throw resource_error(fmt::format("Cannot point {} at {}: {}; use a file system with symbolic links.",
+                                     link.string(), target.string(), error.message()));
+  }
+}
+
 }  // namespace
 
 Json TrainState::to_json() const {
@@ -147,14 +160,15 @@ Checkpoint CheckpointStore::save(const TrainState& state, const Weights& weights
     write_file_atomic(folder / kState, state.to_json().dump_pretty());
     write_marker(folder);
   });
-  point_latest_at(checkpoint.folder);
+  point(folder_ / "latest", checkpoint.folder);
   remove_old(state.step);
   return checkpoint;
 }
 
 void CheckpointStore::save_best(const Weights& weights, int64_t step, double score,
                                 const MetricMap& metrics) {
-  write_folder_atomic(folder_ / "best", [&](const fs::path& folder) {
+  fs::path target = folder_ / fmt::format("best_step_{}", step);
+  write_folder_atomic(target, [&](const fs::path& folder) {
     fs::create_directory(folder / "model");
     save_model(folder / "model", weights, tokenizer_source_);
     Json evaluation = Json::object({{"format", kFormatVersion},
@@ -165,6 +179,15 @@ void CheckpointStore::save_best(const Weights& weights, int64_t step, double sco
     write_file_atomic(folder / kEvaluation, evaluation.dump_pretty());
     write_marker(folder);
   });
+  point(folder_ / "best", target);
+  std::vector<fs::path> earlier;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    std::string name = entry.path().filename().string();
+    if ((name.starts_with("best_step_") && entry.path() != target) || name.starts_with(".best_step_")) {
+      earlier.push_back(entry.path());
+    }
+  }
+  for (const fs::path& folder : earlier) remove_checkpoint(folder);
 }
 
 std::optional<Checkpoint> CheckpointStore::newest() const {
@@ -222,17 +245,6 @@ void CheckpointStore::remove_old(int64_t newest_step) const {
   for (int64_t step : steps) {
     if (++kept > keep_last_) remove_checkpoint(folder_ / fmt::format("step_{}", step));
   }
-}
-
-void CheckpointStore::point_latest_at(const fs::path& checkpoint) const {
-  fs::path link = folder_ / "latest";
-  fs::path beside = folder_ / fmt::format(".latest.{}.tmp", ::getpid());
-  std::error_code error;
-  fs::remove(beside, error);
-  fs::create_directory_symlink(checkpoint.filename(), beside, error);
-  if (!error) fs::rename(beside, link, error);
-  // A convenience for people: resuming never reads it.
-  if (error) log_warning("Cannot point {} at {}: {}.", link.string(), checkpoint.string(), error.message());
 }
 
 }  // namespace stoker

@@ -42,7 +42,8 @@ struct Checkpoint {
   std::filesystem::path optimizer_folder() const { return folder / "optimizer"; }
 };
 
-// The best evaluated model so far: checkpoints/best/{model/, evaluation.json, complete}.
+// The best evaluated model so far: checkpoints/best_step_N/{model/, evaluation.json, complete}, to which
+// checkpoints/best points.
 struct BestModel {
   std::filesystem::path folder;
   int64_t step = 0;
@@ -63,7 +64,7 @@ class CheckpointStore {
   // lost then.
   Checkpoint save(const TrainState& state, const Weights& weights, const Learner& learner);
 
-  // Saves the model as checkpoints/best in place of the one before.
+  // Saves the model, points `best` at it and removes the one before.
   void save_best(const Weights& weights, int64_t step, double score, const MetricMap& metrics);
 
   // The whole checkpoint with the highest step; broken ones (no marker, a missing or short file, an
@@ -75,7 +76,6 @@ class CheckpointStore {
 
  private:
   void remove_old(int64_t newest_step) const;
-  void point_latest_at(const std::filesystem::path& checkpoint) const;
 
   std::filesystem::path folder_;
   int64_t keep_last_;

@@ -92,7 +92,7 @@ TEST_F(CheckpointTest, KeepsTheLastAndTheBest) {
     save(store, step);
     if (step == 2) store.save_best(weights_at(2), 2, 0.75, {{"success", 0.75}});
   }
-  EXPECT_EQ(names(), (std::vector<std::string>{"best", "latest", "step_10", "step_3"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "best_step_2", "latest", "step_10", "step_3"}));
   EXPECT_EQ(fs::read_symlink(folder_ / "latest"), "step_10");
   std::optional<BestModel> best = store.best();
   ASSERT_TRUE(best.has_value());
@@ -102,6 +102,7 @@ TEST_F(CheckpointTest, KeepsTheLastAndTheBest) {
       std::ranges::equal(load_model_weights(folder_ / "best" / "model").values(), weights_at(2).values()));
   store.save_best(weights_at(3), 3, 0.8, {});
   EXPECT_EQ(store.best()->step, 3);
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "best_step_3", "latest", "step_10", "step_3"}));
 }
 
 TEST_F(CheckpointTest, CKP_05_OnlyMarkedCheckpointsCount) {

@@ -80,9 +80,6 @@ struct AlgorithmConfig {
     visit("mask_truncated", mask_truncated,
           "Episodes cut at a limit carry no loss; their reward still counts in their group.");
     visit("permute_rewards", permute_rewards,
-          "A control experiment: rewards are dealt out anew among the episodes of a batch, so that nothing "
-          "can be learned.");
-    visit("permute_rewards", permute_rewards,
           "A control experiment: each step's rewards are handed to its episodes at random.");
   }
 };

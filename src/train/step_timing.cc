@@ -8,6 +8,13 @@ void StepTimer::lap(const char* name) {
   last_ = now;
 }
 
+double StepTimer::seconds(const std::string& name) const {
+  for (const auto& [lap_name, duration] : laps_) {
+    if (name == lap_name) return to_seconds(duration);
+  }
+  return 0;
+}
+
 void StepTimer::add_metrics(const RolloutBatch& batch, MetricMap& metrics) const {
   metrics["step_time"] = to_seconds(last_ - start_);
   for (const auto& [name, duration] : laps_) metrics[std::string("time/") + name] = to_seconds(duration);
@@ -22,7 +29,7 @@ void StepTimer::add_metrics(const RolloutBatch& batch, MetricMap& metrics) const
     }
   }
   double share = whole > 0 ? sampling / whole : 1.0;
-  double wait = metrics["time/wait_for_batch"];
+  double wait = seconds("wait_for_batch");
   metrics["time/generate"] = wait * share;
   metrics["time/tools"] = wait * (1.0 - share);
 }

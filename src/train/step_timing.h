@@ -17,6 +17,9 @@ class StepTimer {
 
   void lap(const char* name);
 
+  // Seconds of the lap named so; 0 when there was none.
+  double seconds(const std::string& name) const;
+
   // Adds step_time, time/NAME of each lap in seconds, and time/generate and time/tools: the wait for the
   // batch, split as the time of its episodes was split between sampling and everything else that they waited
   // for.
