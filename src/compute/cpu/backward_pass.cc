@@ -187,7 +187,7 @@ void BackwardPass::head_rows(int chunk, int begin, int end, int thread) {
     std::memset(partial, 0, sizeof(float) * width);
     std::memset(dhidden + block * width, 0, sizeof(float) * count * width);
     k.rms_norm_backward(count, shape_.hidden, gathered, width, w.final_norm.data(), shape_.epsilon, dnormed,
-                        width, dhidden + block * width, width, partial);
+                        width, dhidden + block * width, dhidden + block * width, width, partial);
   }
 }
 
@@ -242,9 +242,8 @@ void BackwardPass::mlp_backward(int l, int begin, int end, int thread) {
     k.matmul(count, back.gate_up.depth, back.gate_up.columns, {gate_up, gate_up_width, 1},
              back.gate_up.right(), dnormed, width, Write::kStore);
     std::memset(partial, 0, sizeof(float) * partial_stride_);
-    std::memcpy(dmiddle, dx_ + block * width, sizeof(float) * count * width);
-    k.rms_norm_backward(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, dnormed, width, dmiddle,
-                        width, partial + width);
+    k.rms_norm_backward(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, dnormed, width,
+                        dx_ + block * width, dmiddle, width, partial + width);
     k.rms_norm(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, normed_mlp_ + block * width,
                width);
     k.matmul(count, back.output.depth, back.output.columns, {dmiddle, width, 1}, back.output.right(), dquery,
@@ -287,9 +286,8 @@ void BackwardPass::projection_backward(int l, int begin, int end, int thread) {
              back.qkv.right(), dnormed, width, Write::kStore);
     const float* input = a.input + block * width;
     float* dx = dx_next_ + block * width;
-    std::memcpy(dx, dmiddle_ + block * width, sizeof(float) * count * width);
-    k.rms_norm_backward(count, s.hidden, input, width, w.attention_norm.data(), s.epsilon, dnormed, width, dx,
-                        width, partial);
+    k.rms_norm_backward(count, s.hidden, input, width, w.attention_norm.data(), s.epsilon, dnormed, width,
+                        dmiddle_ + block * width, dx, width, partial);
     k.rms_norm(count, s.hidden, input, width, w.attention_norm.data(), s.epsilon,
                normed_attention_ + block * width, width);
   }

@@ -85,7 +85,6 @@ LayerActivations lay_out(const DecoderShape& shape, Group& group) {
 struct DecoderForward::Workspace {
   std::vector<Group> groups;
   std::vector<ForwardScratch> scratch;
-  std::vector<int> chunk_bound;  // [groups + 1]
 };
 
 DecoderForward::DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size)
@@ -124,96 +123,106 @@ static std::vector<int> split_chunks(std::span<const SequenceChunk> chunks, int 
   return bounds;
 }
 
+// Rows, contexts and logits of one group's chunks. `first_row` and `next_logit` count over the pass and move
+// on.
+static void lay_out_rows(const DecoderShape& shape, std::span<const SequenceChunk> chunks,
+                         std::span<const int32_t> logit_rows, int& first_row, size_t& next_logit,
+                         Group& group) {
+  ForwardRows& rows = group.rows;
+  rows.token.clear(), rows.position.clear(), rows.slot.clear(), rows.sequences.clear();
+  group.runs.clear(), group.logit_rows.clear();
+  for (const SequenceChunk& chunk : chunks) add_chunk(chunk, group);
+  link_runs(group, chunks);
+  make_attention_tasks(shape, rows);
+  group.first_logit = static_cast<int>(next_logit);
+  const int end = first_row + rows.count();
+  for (; next_logit < logit_rows.size() && logit_rows[next_logit] < end; ++next_logit) {
+    if (logit_rows[next_logit] < first_row) break;
+    group.logit_rows.push_back(logit_rows[next_logit] - first_row);
+  }
+  first_row = end;
+  group.head.reserve(2 * static_cast<int64_t>(group.logit_rows.size()) * shape.hidden_padded);
+}
+
+// Logits of the group's rows of logits `range`; `logits` are the pass's.
+static void head_rows(const PackedWeights& weights, Group& group, const float* hidden, Range range,
+                      int vocabulary, float* logits) {
+  const int64_t width = weights.shape.hidden_padded;
+  float* gathered = group.head.data() + 2 * range.begin * width;
+  const int count = range.end - range.begin;
+  for (int i = 0; i < count; ++i) {
+    std::memcpy(gathered + i * width, hidden + group.logit_rows[range.begin + i] * width,
+                sizeof(float) * width);
+  }
+  language_model_head(weights, count, gathered, width, vocabulary, gathered + count * width,
+                      logits + (int64_t{group.first_logit} + range.begin) * vocabulary, vocabulary);
+}
+
+// All layers on one thread.
+static void run_alone(const PackedWeights& weights, Group& group, ForwardScratch& scratch, int vocabulary,
+                      float* logits) {
+  const LayerActivations a = lay_out(weights.shape, group);
+  const int m = group.rows.count();
+  embed(weights, group.rows, 0, m, a.input);
+  for (int l = 0; l < weights.shape.layers; ++l) {
+    attention_inputs(weights, l, group.rows, 0, m, a, scratch);
+    attention(weights, l, group.rows, 0, static_cast<int>(group.rows.tasks.size()), a, scratch);
+    attention_outputs(weights, l, 0, m, a, scratch);
+  }
+  head_rows(weights, group, a.input, {0, static_cast<int>(group.logit_rows.size())}, vocabulary, logits);
+}
+
+// Threads split the rows of one group, and meet before and after attention.
+static void run_together(const PackedWeights& weights, Group& group, std::vector<ForwardScratch>& scratch,
+                         int vocabulary, float* logits, Parallel& parallel) {
+  constexpr int kGrain = 6;
+  const int layers = weights.shape.layers, threads = parallel.threads(), m = group.rows.count();
+  const LayerActivations a = lay_out(weights.shape, group);
+  for (int l = 0; l <= layers; ++l) {
+    parallel.for_each(threads, [&](int t) {
+      const Range range = part_of(m, threads, t, kGrain);
+      if (l == 0) embed(weights, group.rows, range.begin, range.end, a.input);
+      if (l > 0) attention_outputs(weights, l - 1, range.begin, range.end, a, scratch[t]);
+      if (l < layers) attention_inputs(weights, l, group.rows, range.begin, range.end, a, scratch[t]);
+    });
+    parallel.for_each(threads, [&](int t) {
+      if (l == layers) {
+        const Range range = part_of(static_cast<int>(group.logit_rows.size()), threads, t, kGrain);
+        head_rows(weights, group, a.input, range, vocabulary, logits);
+      } else {
+        const Range range = part_of_tasks(group.rows, threads, t);
+        attention(weights, l, group.rows, range.begin, range.end, a, scratch[t]);
+      }
+    });
+  }
+}
+
 void DecoderForward::run(std::span<const SequenceChunk> chunks, std::span<const int32_t> logit_rows,
                          float* logits, Parallel& parallel) {
   if (chunks.empty()) return;
   Workspace& work = *workspace_;
-  const PackedWeights& weights = *weights_;
-  const DecoderShape& shape = weights.shape;
   const int threads = parallel.threads();
-  for (const SequenceChunk& chunk : chunks) check(weights.config, chunk);
-  work.chunk_bound = split_chunks(chunks, threads);
-  const int groups = static_cast<int>(work.chunk_bound.size()) - 1;
+  for (const SequenceChunk& chunk : chunks) check(weights_->config, chunk);
+  const std::vector<int> bounds = split_chunks(chunks, threads);
+  const int groups = static_cast<int>(bounds.size()) - 1;
   if (static_cast<int>(work.groups.size()) < groups) work.groups.resize(groups);
   if (static_cast<int>(work.scratch.size()) < threads) work.scratch.resize(threads);
-
   int first_row = 0;
   size_t next_logit = 0;
   for (int g = 0; g < groups; ++g) {
-    Group& group = work.groups[g];
-    ForwardRows& rows = group.rows;
-    rows.token.clear(), rows.position.clear(), rows.slot.clear(), rows.sequences.clear();
-    group.runs.clear(), group.logit_rows.clear();
-    const auto own = chunks.subspan(work.chunk_bound[g], work.chunk_bound[g + 1] - work.chunk_bound[g]);
-    for (const SequenceChunk& chunk : own) add_chunk(chunk, group);
-    link_runs(group, own);
-    make_attention_tasks(shape, rows);
-    group.first_logit = static_cast<int>(next_logit);
-    for (; next_logit < logit_rows.size() && logit_rows[next_logit] < first_row + rows.count();
-         ++next_logit) {
-      group.logit_rows.push_back(logit_rows[next_logit] - first_row);
-    }
-    first_row += rows.count();
+    lay_out_rows(weights_->shape, chunks.subspan(bounds[g], bounds[g + 1] - bounds[g]), logit_rows, first_row,
+                 next_logit, work.groups[g]);
   }
   if (next_logit != logit_rows.size()) {
     throw internal_error("A row of logits was asked for that no chunk has, or rows were not ascending.");
   }
-
-  const auto head = [&](Group& group, const float* hidden, Range range) {
-    const int64_t width = shape.hidden_padded;
-    float* gathered = group.head.data() + 2 * range.begin * width;
-    const int count = range.end - range.begin;
-    for (int i = 0; i < count; ++i) {
-      std::memcpy(gathered + i * width, hidden + group.logit_rows[range.begin + i] * width,
-                  sizeof(float) * width);
-    }
-    language_model_head(weights, count, gathered, width, vocabulary_size_, gathered + count * width,
-                        logits + (int64_t{group.first_logit} + range.begin) * vocabulary_size_,
-                        vocabulary_size_);
-  };
-
-  if (groups > 1 || threads == 1) {
-    parallel.for_each(groups, [&](int g) {
-      Group& group = work.groups[g];
-      ForwardScratch& scratch = work.scratch[g];
-      const LayerActivations a = lay_out(shape, group);
-      const int m = group.rows.count();
-      embed(weights, group.rows, 0, m, a.input);
-      for (int l = 0; l < shape.layers; ++l) {
-        attention_inputs(weights, l, group.rows, 0, m, a, scratch);
-        attention(weights, l, group.rows, 0, static_cast<int>(group.rows.tasks.size()), a, scratch);
-        attention_outputs(weights, l, 0, m, a, scratch);
-      }
-      const int count = static_cast<int>(group.logit_rows.size());
-      group.head.reserve(2 * count * shape.hidden_padded);
-      head(group, a.input, {0, count});
-    });
+  if (groups == 1 && threads > 1) {
+    run_together(*weights_, work.groups[0], work.scratch, vocabulary_size_, logits, parallel);
     return;
   }
-
-  // One group: threads split the rows, and meet before and after attention.
-  Group& group = work.groups[0];
-  const LayerActivations a = lay_out(shape, group);
-  const int m = group.rows.count();
-  group.head.reserve(2 * static_cast<int64_t>(group.logit_rows.size()) * shape.hidden_padded);
-  constexpr int kGrain = 6;
-  for (int l = 0; l <= shape.layers; ++l) {
-    parallel.for_each(threads, [&](int t) {
-      const Range range = part_of(m, threads, t, kGrain);
-      if (l == 0) embed(weights, group.rows, range.begin, range.end, a.input);
-      if (l > 0) attention_outputs(weights, l - 1, range.begin, range.end, a, work.scratch[t]);
-      if (l < shape.layers)
-        attention_inputs(weights, l, group.rows, range.begin, range.end, a, work.scratch[t]);
-    });
-    parallel.for_each(threads, [&](int t) {
-      if (l == shape.layers) {
-        head(group, a.input, part_of(static_cast<int>(group.logit_rows.size()), threads, t, kGrain));
-      } else {
-        const Range range = part_of_tasks(group.rows, threads, t);
-        attention(weights, l, group.rows, range.begin, range.end, a, work.scratch[t]);
-      }
-    });
-  }
+  parallel.for_each(groups, [&](int g) {
+    run_alone(*weights_, work.groups[g], work.scratch[g], vocabulary_size_, logits);
+  });
 }
 
 float log_probability(std::span<const float> logits, float temperature, int32_t id) {

@@ -193,17 +193,15 @@ void attention_outputs(const PackedWeights& weights, int layer, int begin, int e
     float* output = activations.output + block * width;
     float* gate_up =
         activations.gate_up != nullptr ? activations.gate_up + block * gate_up_width : own_gate_up;
-    if (middle != input) std::memcpy(middle, input, sizeof(float) * count * width);
-    k.matmul(count, w.output.depth, w.output.columns,
-             {activations.attention + block * s.query_width, s.query_width, 1}, w.output.right(), middle,
-             width, Write::kAdd);
+    k.matmul_add(count, w.output.depth, w.output.columns,
+                 {activations.attention + block * s.query_width, s.query_width, 1}, w.output.right(), input,
+                 middle, width);
     k.rms_norm(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, normed, width);
     k.matmul(count, w.gate_up.depth, w.gate_up.columns, {normed, width, 1}, w.gate_up.right(), gate_up,
              gate_up_width, Write::kStore);
     k.swiglu(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
-    if (output != middle) std::memcpy(output, middle, sizeof(float) * count * width);
-    k.matmul(count, w.down.depth, w.down.columns, {activation, s.ffn_padded, 1}, w.down.right(), output,
-             width, Write::kAdd);
+    k.matmul_add(count, w.down.depth, w.down.columns, {activation, s.ffn_padded, 1}, w.down.right(), middle,
+                 output, width);
   }
 }
 

@@ -61,13 +61,18 @@ struct Kernels {
   void (*matmul)(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, float* c, int64_t c_stride,
                  Write write);
 
+  // C = base + A B; base has C's shape and stride and may be C.
+  void (*matmul_add)(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, const float* base,
+                     float* c, int64_t c_stride);
+
   // y = x / sqrt(sum(x^2) / width + epsilon) * weight; rows of padded(width).
   void (*rms_norm)(int rows, int width, const float* x, int64_t x_stride, const float* weight, float epsilon,
                    float* y, int64_t y_stride);
-  // dx += gradient through rms_norm of dy; dweight += sum over rows of dy * x_hat. Rows of padded(width).
+  // dx = base + gradient through rms_norm of dy, where base has dx's stride and may be dx; dweight += sum
+  // over rows of dy * x_hat. Rows of padded(width).
   void (*rms_norm_backward)(int rows, int width, const float* x, int64_t x_stride, const float* weight,
-                            float epsilon, const float* dy, int64_t dy_stride, float* dx, int64_t dx_stride,
-                            float* dweight);
+                            float epsilon, const float* dy, int64_t dy_stride, const float* base, float* dx,
+                            int64_t dx_stride, float* dweight);
 
   // Adds `bias` [width] to each row.
   void (*add_bias)(int rows, int width, const float* bias, float* x, int64_t stride);

@@ -240,8 +240,8 @@ TEST(Kernels, NormGradientMatchesFiniteDifferences) {
     std::vector<float> weight = padded_rows(random_floats(kWidth, 2), kWidth);
     const std::vector<float> dy = padded_rows(random_floats(2 * kWidth, 3), kWidth);
     std::vector<float> dx(x.size(), 0.0f), dweight(weight.size(), 0.0f);
-    k->rms_norm_backward(2, kWidth, x.data(), 32, weight.data(), 1e-6f, dy.data(), 32, dx.data(), 32,
-                         dweight.data());
+    k->rms_norm_backward(2, kWidth, x.data(), 32, weight.data(), 1e-6f, dy.data(), 32, dx.data(), dx.data(),
+                         32, dweight.data());
     const auto loss = [&] {
       std::vector<float> y(x.size());
       k->rms_norm(2, kWidth, x.data(), 32, weight.data(), 1e-6f, y.data(), 32);

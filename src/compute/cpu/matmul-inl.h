@@ -1,18 +1,27 @@
 // Matrix product. A tile of kRows x (16 kPanels) accumulators stays in registers over the whole depth, so
 // that each element of C is one chain of fused multiply-adds, whatever the shape of the tile it fell into.
 
+// Where a product goes: C = A B, base + A B, or accumulators from base on. base and data have one stride and
+// may be one.
+struct Output {
+  const float* base;
+  float* data;
+  int64_t stride;
+  Write write;
+};
+
 // Which stride of A is 1: over the depth (activations) or over the rows (transposed or packed activations).
 enum class LeftLayout { kRows, kColumns };
 
 template <int kRows, int kPanels, LeftLayout kLayout>
 static void matmul_tile(int depth, const float* a, int64_t a_stride, const float* b, int64_t b_panel_stride,
-                        int64_t b_depth_stride, float* c, int64_t c_stride, Write write) {
+                        int64_t b_depth_stride, Output c) {
   V16 sum[kRows][kPanels];
 #pragma clang loop unroll(full)
   for (int i = 0; i < kRows; ++i) {
 #pragma clang loop unroll(full)
     for (int j = 0; j < kPanels; ++j) {
-      sum[i][j] = write == Write::kContinue ? load(c + i * c_stride + 16 * j) : splat(0.0f);
+      sum[i][j] = c.write == Write::kContinue ? load(c.base + i * c.stride + 16 * j) : splat(0.0f);
     }
   }
   // A pointer for every three rows: an address is a pointer and a multiple of one register, with no chain of
@@ -43,14 +52,13 @@ static void matmul_tile(int depth, const float* a, int64_t a_stride, const float
   for (int i = 0; i < kRows; ++i) {
 #pragma clang loop unroll(full)
     for (int j = 0; j < kPanels; ++j) {
-      float* out = c + i * c_stride + 16 * j;
-      store(out, write == Write::kAdd ? load(out) + sum[i][j] : sum[i][j]);
+      const int64_t at = i * c.stride + 16 * j;
+      store(c.data + at, c.write == Write::kAdd ? load(c.base + at) + sum[i][j] : sum[i][j]);
     }
   }
 }
 
-using MatmulTile = void (*)(int, const float*, int64_t, const float*, int64_t, int64_t, float*, int64_t,
-                            Write);
+using MatmulTile = void (*)(int, const float*, int64_t, const float*, int64_t, int64_t, Output);
 
 // How many panels a tile of `rows` rows takes: enough accumulators to hide the latency of a fused
 // multiply-add.
@@ -93,19 +101,17 @@ static constexpr TileTable<LeftLayout::kColumns> kColumnTiles;
 
 // The last columns of C when they do not fill a panel: through a copy, because tiles are whole.
 static void matmul_partial_panel(MatmulTile tile, int rows, int depth, int columns, const float* a,
-                                 int64_t a_stride, const float* b, int64_t b_depth_stride, float* c,
-                                 int64_t c_stride, Write write) {
+                                 int64_t a_stride, const float* b, int64_t b_depth_stride, Output c) {
   alignas(64) float copy[kTileRows * 16];
-  if (write != Write::kStore) {
-    for (int i = 0; i < rows; ++i) store(copy + 16 * i, load_partial(c + i * c_stride, columns, 0.0f));
+  if (c.write != Write::kStore) {
+    for (int i = 0; i < rows; ++i) store(copy + 16 * i, load_partial(c.base + i * c.stride, columns, 0.0f));
   }
-  tile(depth, a, a_stride, b, 0, b_depth_stride, copy, 16, write);
-  for (int i = 0; i < rows; ++i) store_partial(c + i * c_stride, columns, load(copy + 16 * i));
+  tile(depth, a, a_stride, b, 0, b_depth_stride, {copy, copy, 16, c.write});
+  for (int i = 0; i < rows; ++i) store_partial(c.data + i * c.stride, columns, load(copy + 16 * i));
 }
 
 // Rows [0, rows) of C through all panels, in tiles of equal height as far as that goes.
-static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, float* c,
-                        int64_t c_stride, Write write) {
+static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
   const bool by_rows = a.depth_stride == 1;
   const auto& table = by_rows ? kRowTiles.tile : kColumnTiles.tile;
   const int64_t a_stride = by_rows ? a.row_stride : a.depth_stride;
@@ -123,13 +129,13 @@ static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMat
     for (int t = 0; t < tiles; ++t) {
       const int count = tile_rows + (t < larger_tiles);
       const float* left = a.data + row * a.row_stride;
-      float* out = c + row * c_stride + 16 * panel;
+      const int64_t at = row * c.stride + 16 * panel;
+      const Output out{c.base + at, c.data + at, c.stride, c.write};
       const MatmulTile tile = table[count][panels];
       if (partial) {
-        matmul_partial_panel(tile, count, depth, rest, left, a_stride, right, b.depth_stride, out, c_stride,
-                             write);
+        matmul_partial_panel(tile, count, depth, rest, left, a_stride, right, b.depth_stride, out);
       } else {
-        tile(depth, left, a_stride, right, b.panel_stride, b.depth_stride, out, c_stride, write);
+        tile(depth, left, a_stride, right, b.panel_stride, b.depth_stride, out);
       }
       row += count;
     }
@@ -137,14 +143,24 @@ static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMat
   }
 }
 
-static void matmul(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, float* c, int64_t c_stride,
-                   Write write) {
+static void matmul_blocks(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
   // Rows are taken in blocks whose part of A stays in the first cache level while all panels pass.
   int block = depth > 0 ? kBlockFloats / depth / kTileRows * kTileRows : rows;
   if (block < kTileRows) block = kTileRows;
   for (int row = 0; row < rows; row += block) {
     const int count = rows - row < block ? rows - row : block;
+    const int64_t at = row * c.stride;
     matmul_rows(count, depth, columns, {a.data + row * a.row_stride, a.row_stride, a.depth_stride}, b,
-                c + row * c_stride, c_stride, write);
+                {c.base + at, c.data + at, c.stride, c.write});
   }
+}
+
+static void matmul(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, float* c, int64_t c_stride,
+                   Write write) {
+  matmul_blocks(rows, depth, columns, a, b, {c, c, c_stride, write});
+}
+
+static void matmul_add(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, const float* base,
+                       float* c, int64_t c_stride) {
+  matmul_blocks(rows, depth, columns, a, b, {base, c, c_stride, Write::kAdd});
 }

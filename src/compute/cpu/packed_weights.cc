@@ -29,55 +29,72 @@ Source plain(std::span<const float> data, int rows, int columns) {
   return {data.data(), rows, columns, rows, columns};
 }
 
-// The sources stacked, row-major with padded rows and columns, zeros between.
-struct Stacked {
-  FloatBuffer buffer;
-  int64_t rows = 0, columns = 0;
-};
-
-Stacked stack(std::initializer_list<Source> sources) {
-  Stacked result;
-  for (const Source& source : sources) {
-    result.rows += source.padded_rows();
-    result.columns = source.padded_columns();
-  }
-  float* out = result.buffer.zeros(result.rows * result.columns);
-  for (const Source& source : sources) {
+// A source with padded rows and columns and zeros between: a view of it when nothing has to be padded.
+class Padded {
+ public:
+  explicit Padded(const Source& source) : rows_(source.padded_rows()), columns_(source.padded_columns()) {
+    if (rows_ == source.rows && columns_ == source.columns) {
+      data_ = source.data;
+      return;
+    }
+    data_ = buffer_.zeros(rows_ * columns_);
     for (int r = 0; r < source.rows; ++r) {
       const int64_t row = int64_t{r} / source.row_group * padded(source.row_group) + r % source.row_group;
       for (int c = 0; c < source.columns; c += source.column_group) {
-        std::memcpy(out + row * result.columns + c / source.column_group * padded(source.column_group),
+        std::memcpy(buffer_.data() + row * columns_ + c / source.column_group * padded(source.column_group),
                     source.data + int64_t{r} * source.columns + c, sizeof(float) * source.column_group);
       }
     }
-    out += source.padded_rows() * result.columns;
   }
-  return result;
+
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+  const float* row(int64_t index) const { return data_ + index * columns_; }
+
+ private:
+  int64_t rows_, columns_;
+  FloatBuffer buffer_;
+  const float* data_ = nullptr;
+};
+
+// The sources below each other are one matrix W.
+using Sources = std::vector<Source>;
+
+int64_t total_rows(const Sources& sources) {
+  int64_t rows = 0;
+  for (const Source& source : sources) rows += source.padded_rows();
+  return rows;
 }
 
-// Panels over the rows of `matrix`: y = x W^T.
-void pack_forward(const Stacked& matrix, PackedMatrix& packed) {
-  const int64_t depth = matrix.columns;
+// Panels over the rows of W: y = x W^T.
+void pack_forward(const Sources& sources, PackedMatrix& packed) {
+  const int64_t depth = sources.front().padded_columns(), rows = total_rows(sources);
   packed.depth = static_cast<int>(depth);
-  packed.columns = static_cast<int>(matrix.rows);
-  float* out = packed.buffer.reserve(matrix.rows * depth);
-  for (int64_t panel = 0; panel < matrix.rows; panel += kLanes, out += depth * kLanes) {
-    const float* in = matrix.buffer.data() + panel * depth;
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int j = 0; j < kLanes; ++j) out[k * kLanes + j] = in[j * depth + k];
+  packed.columns = static_cast<int>(rows);
+  float* out = packed.buffer.reserve(rows * depth);
+  for (const Source& source : sources) {
+    const Padded matrix(source);
+    for (int64_t panel = 0; panel < matrix.rows(); panel += kLanes, out += depth * kLanes) {
+      const float* in = matrix.row(panel);
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int j = 0; j < kLanes; ++j) out[k * kLanes + j] = in[j * depth + k];
+      }
     }
   }
 }
 
-// Panels over the columns of `matrix`: dx = dy W.
-void pack_backward(const Stacked& matrix, PackedMatrix& packed) {
-  const int64_t depth = matrix.rows;
+// Panels over the columns of W: dx = dy W.
+void pack_backward(const Sources& sources, PackedMatrix& packed) {
+  const int64_t columns = sources.front().padded_columns(), depth = total_rows(sources);
   packed.depth = static_cast<int>(depth);
-  packed.columns = static_cast<int>(matrix.columns);
-  float* out = packed.buffer.reserve(depth * matrix.columns);
-  for (int64_t panel = 0; panel < matrix.columns; panel += kLanes) {
-    for (int64_t k = 0; k < depth; ++k, out += kLanes) {
-      std::memcpy(out, matrix.buffer.data() + k * matrix.columns + panel, sizeof(float) * kLanes);
+  packed.columns = static_cast<int>(columns);
+  float* out = packed.buffer.reserve(depth * columns);
+  for (const Source& source : sources) {
+    const Padded matrix(source);
+    for (int64_t r = 0; r < matrix.rows(); ++r, out += kLanes) {
+      for (int64_t panel = 0; panel < columns; panel += kLanes) {
+        std::memcpy(out + panel * depth, matrix.row(r) + panel, sizeof(float) * kLanes);
+      }
     }
   }
 }
@@ -88,33 +105,29 @@ std::vector<float> padded_vector(std::span<const float> values, int group) {
   return result;
 }
 
-struct LayerMatrices {
-  Stacked qkv, output, gate_up, down;
-};
-
-Stacked stack_qkv(const Weights& weights, const LayerTensors& t) {
+Sources qkv_of(const Weights& weights, const LayerTensors& t) {
   const ModelConfig& c = weights.config();
   const auto heads = [&](int tensor, int rows) {
     return Source{weights.tensor(tensor).data(), rows, c.hidden_size, c.head_dim, c.hidden_size};
   };
-  return stack({heads(t.q, c.query_size()), heads(t.k, c.key_value_size()), heads(t.v, c.key_value_size())});
+  return {heads(t.q, c.query_size()), heads(t.k, c.key_value_size()), heads(t.v, c.key_value_size())};
 }
-Stacked stack_output(const Weights& weights, const LayerTensors& t) {
+Sources output_of(const Weights& weights, const LayerTensors& t) {
   const ModelConfig& c = weights.config();
-  return stack({{weights.tensor(t.output).data(), c.hidden_size, c.query_size(), c.hidden_size, c.head_dim}});
+  return {{weights.tensor(t.output).data(), c.hidden_size, c.query_size(), c.hidden_size, c.head_dim}};
 }
-Stacked stack_gate_up(const Weights& weights, const LayerTensors& t) {
+Sources gate_up_of(const Weights& weights, const LayerTensors& t) {
   const ModelConfig& c = weights.config();
-  return stack({plain(weights.tensor(t.gate), c.intermediate_size, c.hidden_size),
-                plain(weights.tensor(t.up), c.intermediate_size, c.hidden_size)});
+  return {plain(weights.tensor(t.gate), c.intermediate_size, c.hidden_size),
+          plain(weights.tensor(t.up), c.intermediate_size, c.hidden_size)};
 }
-Stacked stack_down(const Weights& weights, const LayerTensors& t) {
+Sources down_of(const Weights& weights, const LayerTensors& t) {
   const ModelConfig& c = weights.config();
-  return stack({plain(weights.tensor(t.down), c.hidden_size, c.intermediate_size)});
+  return {plain(weights.tensor(t.down), c.hidden_size, c.intermediate_size)};
 }
-Stacked stack_head(const Weights& weights, const DecoderTensors& tensors) {
+Sources head_of(const Weights& weights, const DecoderTensors& tensors) {
   const ModelConfig& c = weights.config();
-  return stack({plain(weights.tensor(tensors.head), c.vocab_size, c.hidden_size)});
+  return {plain(weights.tensor(tensors.head), c.vocab_size, c.hidden_size)};
 }
 
 void pack_layer(const Weights& weights, const LayerTensors& t, PackedLayer& layer) {
@@ -130,10 +143,10 @@ void pack_layer(const Weights& weights, const LayerTensors& t, PackedLayer& laye
     const std::vector<float> bias = padded_vector(weights.tensor(tensor), c.head_dim);
     layer.qkv_bias.insert(layer.qkv_bias.end(), bias.begin(), bias.end());
   }
-  pack_forward(stack_qkv(weights, t), layer.qkv);
-  pack_forward(stack_output(weights, t), layer.output);
-  pack_forward(stack_gate_up(weights, t), layer.gate_up);
-  pack_forward(stack_down(weights, t), layer.down);
+  pack_forward(qkv_of(weights, t), layer.qkv);
+  pack_forward(output_of(weights, t), layer.output);
+  pack_forward(gate_up_of(weights, t), layer.gate_up);
+  pack_forward(down_of(weights, t), layer.down);
 }
 
 }  // namespace
@@ -229,11 +242,16 @@ std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, Parall
     if (i < config.num_hidden_layers) {
       pack_layer(weights, tensors.layers[i], packed->layers[i]);
     } else if (i == config.num_hidden_layers) {
-      packed->embedding =
-          stack({plain(weights.tensor(tensors.embedding), config.vocab_size, config.hidden_size)}).buffer;
+      const int64_t width = packed->shape.hidden_padded;
+      const std::span<const float> rows = weights.tensor(tensors.embedding);
+      packed->embedding.zeros(config.vocab_size * width);
+      for (int r = 0; r < config.vocab_size; ++r) {
+        std::memcpy(packed->embedding.data() + r * width, rows.data() + int64_t{r} * config.hidden_size,
+                    sizeof(float) * config.hidden_size);
+      }
       packed->final_norm = padded_vector(weights.tensor(tensors.final_norm), config.hidden_size);
     } else {
-      pack_forward(stack_head(weights, tensors), packed->head);
+      pack_forward(head_of(weights, tensors), packed->head);
     }
   });
   return packed;
@@ -245,13 +263,13 @@ void pack_backward_weights(const Weights& weights, Parallel& parallel, BackwardW
   packed.layers.resize(layers);
   parallel.for_each(layers + 1, [&](int i) {
     if (i == layers) {
-      pack_backward(stack_head(weights, tensors), packed.head);
+      pack_backward(head_of(weights, tensors), packed.head);
       return;
     }
-    pack_backward(stack_qkv(weights, tensors.layers[i]), packed.layers[i].qkv);
-    pack_backward(stack_output(weights, tensors.layers[i]), packed.layers[i].output);
-    pack_backward(stack_gate_up(weights, tensors.layers[i]), packed.layers[i].gate_up);
-    pack_backward(stack_down(weights, tensors.layers[i]), packed.layers[i].down);
+    pack_backward(qkv_of(weights, tensors.layers[i]), packed.layers[i].qkv);
+    pack_backward(output_of(weights, tensors.layers[i]), packed.layers[i].output);
+    pack_backward(gate_up_of(weights, tensors.layers[i]), packed.layers[i].gate_up);
+    pack_backward(down_of(weights, tensors.layers[i]), packed.layers[i].down);
   });
 }
 

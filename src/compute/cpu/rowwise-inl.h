@@ -20,7 +20,8 @@ static void rms_norm(int rows, int width, const float* x, int64_t x_stride, cons
 }
 
 STOKER_INLINE void norm_row_backward(int width, int64_t padded_width, const float* x, const float* weight,
-                                     float epsilon, const float* dy, float* dx, float* dweight, bool add) {
+                                     float epsilon, const float* dy, const float* base, float* dx,
+                                     float* dweight) {
   const float inverse = inverse_norm(width, padded_width, x, epsilon);
   V16 products = splat(0.0f);
   for (int64_t j = 0; j < padded_width; j += 16) {
@@ -32,17 +33,17 @@ STOKER_INLINE void norm_row_backward(int width, int64_t padded_width, const floa
     const V16 gradient = load(dy + j);
     store(dweight + j, fma(gradient, normal, load(dweight + j)));
     const V16 result = splat(inverse) * (gradient * load(weight + j) - normal * mean);
-    store(dx + j, add ? load(dx + j) + result : result);
+    store(dx + j, base != nullptr ? load(base + j) + result : result);
   }
 }
 
 static void rms_norm_backward(int rows, int width, const float* x, int64_t x_stride, const float* weight,
-                              float epsilon, const float* dy, int64_t dy_stride, float* dx, int64_t dx_stride,
-                              float* dweight) {
+                              float epsilon, const float* dy, int64_t dy_stride, const float* base, float* dx,
+                              int64_t dx_stride, float* dweight) {
   const int64_t padded_width = (width + 15) / 16 * 16;
   for (int i = 0; i < rows; ++i) {
     norm_row_backward(width, padded_width, x + i * x_stride, weight, epsilon, dy + i * dy_stride,
-                      dx + i * dx_stride, dweight, true);
+                      base + i * dx_stride, dx + i * dx_stride, dweight);
   }
 }
 
@@ -90,7 +91,7 @@ static void rotate_heads_backward(int heads, int head_dim, const float* x, const
   for (int h = 0; h < heads; ++h, x += width, dy += width, dx += width) {
     rotate(head_dim / 2, dy, cosine, sine, -1.0f, dy);
     if (weight != nullptr) {
-      norm_row_backward(head_dim, width, x, weight, epsilon, dy, dx, dweight, false);
+      norm_row_backward(head_dim, width, x, weight, epsilon, dy, nullptr, dx, dweight);
     } else {
       for (int64_t j = 0; j < width; j += 16) store(dx + j, load(dy + j));
     }

@@ -135,6 +135,7 @@ static int64_t peak_loop(int64_t iterations, float* sink) {
 static constexpr Kernels kTable = {
     .name = kName,
     .matmul = matmul,
+    .matmul_add = matmul_add,
     .rms_norm = rms_norm,
     .rms_norm_backward = rms_norm_backward,
     .add_bias = add_bias,
