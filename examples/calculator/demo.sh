@@ -29,7 +29,7 @@ rm -rf "${output:?}"/{fresh,form,habits,rl,train.json}
 mkdir -p "$output"
 
 say "Fresh weights"
-"$stoker" init "$output/fresh" size=600k "seed=$seed"
+"$stoker" init "$output/fresh" size=1M "seed=$seed"
 say "Warm-up 1 of 2: clean demonstrations teach the form of a tool call"
 "$stoker" --quiet sft "$here/form.toml" "seed=$seed" "model.path=$output/fresh" "output=$output/form"
 say "Warm-up 2 of 2: imperfect demonstrations, most of which answer at once with a wrong number"

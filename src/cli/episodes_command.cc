@@ -15,20 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-EpisodeId parse_id(const std::string& text) {
-  unsigned long long task = 0;
-  unsigned sample = 0, attempt = 0;
-  char rest = 0;
-  int fields = std::sscanf(text.c_str(), "%llu.%u.%u%c", &task, &sample, &attempt, &rest);
-  if (fields != 2 && fields != 3) {
-    throw input_error(
-        fmt::format("\"{}\" is no episode id; ids are TASK.SAMPLE or TASK.SAMPLE.ATTEMPT, as 'stoker "
-                    "episodes RUN' lists them.",
-                    text));
-  }
-  return {.task_ordinal = task, .sample = sample, .attempt = attempt};
-}
-
 // Line breaks and control characters made visible, so that a token stays on its line.
 std::string printable(std::string_view bytes) {
   std::string text;
@@ -125,8 +111,15 @@ int run_episodes(const EpisodesArguments& arguments) {
   }
   TokenizerPtr tokenizer;
   if (fs::exists(arguments.run_folder / "tokenizer.json")) tokenizer = Tokenizer::load(arguments.run_folder);
+  std::optional<EpisodeId> id = EpisodeId::parse(arguments.id);
+  if (!id) {
+    throw input_error(fmt::format(
+        "\"{}\" is no episode id; ids are TASK.SAMPLE or TASK.SAMPLE.ATTEMPT, as 'stoker episodes {}' "
+        "lists them.",
+        arguments.id, arguments.run_folder.string()));
+  }
   int found = 0;
-  for (const EpisodeRecord& record : find_episodes(folder, parse_id(arguments.id))) {
+  for (const EpisodeRecord& record : find_episodes(folder, *id)) {
     if (!arguments.purpose.empty() && record.purpose != arguments.purpose) continue;
     if (found++ > 0) fmt::print("\n");
     show_episode(record, tokenizer.get(), arguments.tokens);

@@ -57,7 +57,7 @@ struct Size {
 
 Size size_named(const std::string& name) {
   static const std::map<std::string, Size> sizes = {{"600k", {128, 4, 4, 2, 32, 256}},
-                                                    {"1M", {160, 4, 5, 1, 32, 416}},
+                                                    {"1M", {128, 4, 4, 2, 32, 448}},
                                                     {"5M", {256, 6, 8, 4, 32, 704}},
                                                     {"25M", {512, 8, 8, 4, 64, 1408}}};
   return sizes.at(name);

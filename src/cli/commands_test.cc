@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "model/model_directory.h"
+#include "rollout/event_log.h"
+#include "trajectory/episode_file.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The verbs as a user runs them, on a model of a few thousand parameters that was taught to answer "1" or "2"
+// at random, and is paid for "1".
+class CommandsTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    shared_ = fs::path(testing::TempDir()) / "stoker_commands_test";
+    fs::remove_all(shared_);
+    fs::create_directories(shared_);
+    std::string conversations, questions;
+    for (int i = 0; i < 8; ++i) {
+      std::string prompt = "Pick " + std::string(1, static_cast<char>('a' + i));
+      conversations += R"({"messages": [{"role": "user", "content": ")" + prompt +
+                       R"("}, {"role": "assistant", "content": ")" + (i % 2 == 0 ? "1" : "2") + "\"}]}\n";
+      questions += R"({"prompt": ")" + prompt + R"(", "answer": 1})" + "\n";
+    }
+    write_file_atomic(shared_ / "conversations.jsonl", conversations);
+    write_file_atomic(shared_ / "train.jsonl", questions);
+    write_file_atomic(shared_ / "evaluate.jsonl",
+                      "{\"prompt\": \"Pick x\", \"answer\": 1}\n{\"prompt\": \"Pick y\", \"answer\": 1}\n"
+                      "{\"prompt\": \"Pick z\", \"answer\": 1}\n");
+    write_file_atomic(shared_ / "run.toml", R"(
+[agent]
+kind = "conversation"
+[environment]
+kind = "question_answering"
+[rollout]
+mode = "sync"
+steps = 4
+groups_per_step = 2
+group_size = 4
+max_concurrent_episodes = 8
+[rollout.limits]
+max_turns = 2
+max_turn_tokens = 12
+[train]
+evaluate_every = 2
+[evaluate]
+tasks = 3
+samples = 2
+[checkpoint]
+every_steps = 1
+keep_last = 2
+[sft]
+steps = 60
+batch_size = 8
+)");
+    ASSERT_EQ(run_init({.directory = shared_ / "fresh",
+                        .assignments = {"hidden_size=32", "num_hidden_layers=2", "num_attention_heads=2",
+                                        "num_key_value_heads=1", "head_dim=16", "intermediate_size=48"}}),
+              kExitDone);
+    InterruptWatch interrupts;
+    ASSERT_EQ(run_sft(arguments_in(shared_, "sft", "fresh", {"checkpoint.every_steps=0"}), interrupts),
+              kExitDone);
+  }
+  static void TearDownTestSuite() { fs::remove_all(shared_); }
+
+  CommandsTest()
+      : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~CommandsTest() override { fs::remove_all(root_); }
+
+  static RunFileArguments arguments_in(const fs::path& folder, const std::string& output,
+                                       const std::string& model, std::vector<std::string> more = {}) {
+    auto assign = [](const std::string& key, const fs::path& path) {
+      return key + "=\"" + path.string() + "\"";
+    };
+    RunFileArguments result{
+        .run_file = shared_ / "run.toml",
+        .assignments = {assign("model.path", shared_ / model), assign("output", folder / output), "threads=2",
+                        assign("sft.conversations", shared_ / "conversations.jsonl"),
+                        assign("environment.question_answering.train_file", shared_ / "train.jsonl"),
+                        assign("environment.question_answering.evaluation_file", shared_ / "evaluate.jsonl")},
+        .quiet = true};
+    result.assignments.insert(result.assignments.end(), more.begin(), more.end());
+    return result;
+  }
+  RunFileArguments arguments(const std::string& output, std::vector<std::string> more = {}) const {
+    return arguments_in(root_, output, "sft/model", std::move(more));
+  }
+  uint64_t digest(const std::string& run) const { return load_model_weights(root_ / run / "model").digest(); }
+  uint64_t start_digest() const { return load_model_weights(shared_ / "sft/model").digest(); }
+
+  inline static fs::path shared_;
+  fs::path root_;
+  InterruptWatch interrupts_;
+};
+
+TEST_F(CommandsTest, InitRefusesToReplaceAndNamesBadSizes) {
+  EXPECT_THROW(run_init({.directory = shared_ / "fresh"}), Error);
+  EXPECT_THROW(run_init({.directory = root_ / "other", .assignments = {"size=3M"}}), Error);
+  EXPECT_THROW(run_init({.directory = root_ / "other",
+                         .assignments = {"num_attention_heads=3", "num_key_value_heads=2"}}),
+               Error);
+  EXPECT_FALSE(fs::exists(root_ / "other"));
+}
+
+TEST_F(CommandsTest, SftChangesTheModelAndIsTheSameTwice) {
+  ASSERT_EQ(run_sft(arguments("a", {"sft.steps=3"}), interrupts_), kExitDone);
+  ASSERT_EQ(run_sft(arguments("b", {"sft.steps=3"}), interrupts_), kExitDone);
+  EXPECT_EQ(digest("a"), digest("b"));
+  EXPECT_NE(digest("a"), start_digest());
+  EXPECT_TRUE(fs::exists(root_ / "a/metrics.jsonl"));
+}
+
+TEST_F(CommandsTest, TrainLeavesWhatItPromisesAndItsEventLogReplays) {
+  RunFileArguments with_figures = arguments("rl");
+  with_figures.json = root_ / "figures.json";
+  ASSERT_EQ(run_train(with_figures, interrupts_), kExitDone);
+
+  std::vector<std::string> names;
+  Json figures = Json::parse(read_file(root_ / "figures.json"));
+  for (const Json& figure : figures.as_array()) {
+    names.push_back(figure.at("name").as_string());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"success_before", "success_before_sampled", "success_after",
+                                             "success_after_sampled"}));
+  int64_t train = 0, evaluate = 0;
+  for_each_episode(root_ / "rl/episodes", [&](const EpisodeRecord& record, const EpisodePlace&) {
+    ++(record.purpose == "train" ? train : evaluate);
+    EXPECT_GT(record.trajectory.sampled_count(), 0);
+    return true;
+  });
+  EXPECT_EQ(train, 4 * 2 * 4);
+  EXPECT_EQ(evaluate, 3 * 2 * 2 * 3);  // steps 0, 2 and 4, two temperatures, three tasks, two samples
+  std::vector<Json> events;
+  for_each_line(root_ / "rl/events.jsonl", [&](std::string_view line, size_t, bool) {
+    events.push_back(Json::parse(line));
+    return true;
+  });
+  ReplayReport replay = replay_event_log(events);
+  EXPECT_FALSE(replay.difference.has_value()) << *replay.difference;
+  EXPECT_GT(replay.decisions, 32);
+  EXPECT_TRUE(fs::exists(root_ / "rl/checkpoints/best/model/model.safetensors"));
+  EXPECT_EQ(run_episodes({.run_folder = root_ / "rl", .id = "0.0", .tokens = true}), kExitDone);
+  EXPECT_THROW(run_episodes({.run_folder = root_ / "rl", .id = "999.0"}), Error);
+}
+
+TEST_F(CommandsTest, SyncAndAsyncWithNothingAheadGiveTheSameBits) {
+  ASSERT_EQ(run_train(arguments("sync"), interrupts_), kExitDone);
+  ASSERT_EQ(
+      run_train(arguments("async", {"rollout.mode=async", "rollout.max_ahead=0", "threads=1"}), interrupts_),
+      kExitDone);
+  EXPECT_EQ(digest("sync"), digest("async"));
+  EXPECT_NE(digest("sync"), start_digest());
+}
+
+TEST_F(CommandsTest, AResumedRunEndsInTheBitsOfOneThatNeverStopped) {
+  ASSERT_EQ(run_train(arguments("whole"), interrupts_), kExitDone);
+  // As if it had been killed after the checkpoint of step 3.
+  ASSERT_EQ(run_train(arguments("cut"), interrupts_), kExitDone);
+  fs::remove_all(root_ / "cut/checkpoints/step_4");
+  RunFileArguments rest = arguments("cut");
+  rest.resume = true;
+  ASSERT_EQ(run_train(rest, interrupts_), kExitDone);
+  EXPECT_EQ(digest("whole"), digest("cut"));
+}
+
+TEST_F(CommandsTest, EvalRefusesAMissingModelBeforeItMakesAFolder) {
+  RunFileArguments missing = arguments("eval", {"model.path=\"" + (root_ / "nowhere").string() + "\""});
+  EXPECT_THROW(run_eval(missing, interrupts_), Error);
+  EXPECT_FALSE(fs::exists(root_ / "eval"));
+  EXPECT_EQ(run_eval(arguments("eval"), interrupts_), kExitDone);
+}
+
+TEST_F(CommandsTest, GenerateAnswersAPrompt) {
+  GenerateArguments one{.model = shared_ / "fresh", .prompt = "What is 2+2?", .max_tokens = 4};
+  EXPECT_EQ(run_generate(one, interrupts_), kExitDone);
+  one.max_tokens = 0;
+  EXPECT_THROW(run_generate(one, interrupts_), Error);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,103 @@
+#include "cli/run_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFileTest : public testing::Test {
+ protected:
+  RunFileTest() : path_(fs::path(testing::TempDir()) / "run_file_test.toml") {}
+  ~RunFileTest() override { fs::remove(path_); }
+
+  RunFile read(const std::string& text, std::vector<std::string> assignments = {}) {
+    write_file_atomic(path_, text);
+    return read_run_file({.run_file = path_, .assignments = std::move(assignments)});
+  }
+  std::string refusal(const std::string& text, std::vector<std::string> assignments = {}) {
+    try {
+      read(text, std::move(assignments));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInput);
+      return error.what();
+    }
+    return "";
+  }
+
+  fs::path path_;
+};
+
+// CFG-05: default, then file, then command line, and the dump tells which.
+TEST_F(RunFileTest, CFG_05_TheCommandLineWinsOverTheFileOverTheDefault) {
+  EXPECT_EQ(read("").config.rollout.steps, 40);
+  EXPECT_EQ(read("[rollout]\nsteps = 7\n").config.rollout.steps, 7);
+  RunFile file = read("[rollout]\nsteps = 7\n", {"rollout.steps=9"});
+  EXPECT_EQ(file.config.rollout.steps, 9);
+  EXPECT_NE(file.resolved.find("command line"), std::string::npos);
+}
+
+TEST_F(RunFileTest, TheDumpReadsBackToTheSameConfiguration) {
+  RunFile file = read("seed = 5\n[environment.arithmetic]\nevaluation_size = 64\n", {"rollout.mode=sync"});
+  RunFile again = read(file.resolved);
+  EXPECT_EQ(file.digest, again.digest);
+  EXPECT_EQ(again.config.rollout.mode, "sync");
+}
+
+TEST_F(RunFileTest, TheDigestIgnoresWhereAndHowFastARunGoes) {
+  std::string digest = read("").digest;
+  EXPECT_EQ(read("output = \"elsewhere\"\nthreads = 3\n").digest, digest);
+  EXPECT_NE(read("seed = 2\n").digest, digest);
+}
+
+// CFG-01: a misspelt key is refused with the nearest name.
+TEST_F(RunFileTest, CFG_01_UnknownKeysAreRefusedWithTheNearestName) {
+  EXPECT_NE(refusal("[rollout]\nmax_stalness = 2\n").find("did you mean rollout.max_staleness?"),
+            std::string::npos);
+  EXPECT_NE(refusal("", {"environment.arithmetic.evaluation_sise=3"}).find("evaluation_size"),
+            std::string::npos);
+}
+
+TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
+  std::string sentence = refusal("[rollout]\ngroup_size = 8\nmax_concurrent_episodes = 4\n");
+  EXPECT_NE(sentence.find("rollout.group_size"), std::string::npos);
+  EXPECT_NE(sentence.find("rollout.max_concurrent_episodes"), std::string::npos);
+  EXPECT_NE(refusal("[rollout]\nmax_ahead = 5\nmax_staleness = 2\n").find("rollout.max_staleness"),
+            std::string::npos);
+  EXPECT_NE(refusal("[evaluate]\ntemperatures = []\n").find("evaluate.temperatures"), std::string::npos);
+}
+
+// ENV-13: time-outs that are not numbers of seconds.
+TEST_F(RunFileTest, ENV_13_TimeoutsAreNumbersOfSeconds) {
+  for (const char* value : {"nan", "-1.0", "0.0", "\"30s\"", "-inf"}) {
+    std::string sentence = refusal("", {std::string("rollout.limits.step_timeout_seconds=") + value});
+    EXPECT_NE(sentence.find("rollout.limits.step_timeout_seconds"), std::string::npos) << value;
+  }
+  EXPECT_EQ(refusal("", {"rollout.limits.step_timeout_seconds=inf"}), "");
+}
+
+TEST_F(RunFileTest, EveryKeyReachesItsArea) {
+  RunConfig config = read("", {"rollout.mode=async", "rollout.max_ahead=3", "rollout.failed_members=drop",
+                               "rollout.max_attempts=5", "rollout.sampling.top_k=7",
+                               "rollout.sampling.min_p=0.125", "rollout.limits.max_turns=3"})
+                         .config;
+  ControllerOptions controller = controller_options(config.rollout);
+  EXPECT_EQ(controller.max_ahead, 3);
+  EXPECT_EQ(controller.failed_members, FailedMemberPolicy::kDrop);
+  EXPECT_EQ(controller.max_attempts, 5);
+  config.rollout.mode = "sync";
+  EXPECT_EQ(controller_options(config.rollout).max_ahead, 0);
+  SamplingParameters sampling = sampling_parameters(config.rollout.sampling);
+  EXPECT_EQ(sampling.top_k, 7);
+  EXPECT_EQ(sampling.min_p, 0.125f);
+  EXPECT_EQ(config.rollout.limits.limits.max_turns, 3);
+}
+
+}  // namespace
+}  // namespace stoker
