@@ -7,6 +7,7 @@
 namespace stoker {
 
 Task<> CheckpointWriter::write(std::function<void()> action) {
+  Permit turn = co_await turn_.acquire();
   if (blocking_ == nullptr) {
     action();
     co_return;

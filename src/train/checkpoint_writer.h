@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "async/pool.h"
+#include "async/semaphore.h"
 #include "async/task.h"
 #include "train/checkpoint.h"
 
@@ -29,13 +30,14 @@ class CheckpointWriter {
   const std::optional<std::filesystem::path>& last_saved() const { return last_saved_; }
 
  private:
-  Task<> write(std::function<void()> action);
+  Task<> write(std::function<void()> action);  // one at a time
 
   CheckpointStore* store_;
   Pool* blocking_;
   int64_t every_steps_;
   int64_t saved_step_;
   std::optional<std::filesystem::path> last_saved_;
+  Semaphore turn_{1, "checkpoints"};
 };
 
 }  // namespace stoker

@@ -79,11 +79,10 @@ Task<std::optional<RolloutBatch>> Trainer::State::next_batch() {
 }
 
 Task<> Trainer::State::drive(Scope& scope) {
-  scope.spawn(evaluate_jobs(), "evaluations");
+  scope.spawn(with_cancellation(stop.token(), evaluate_jobs()), "evaluations");
   weights = co_await parts.learner.snapshot();
   co_await train_steps();
   co_await writer.save(at, *weights, parts.learner);
-  if (stopping) scope.cancel();
   evaluations.close();
 }
 
@@ -169,11 +168,11 @@ Task<> Trainer::State::evaluate_jobs() {
       co_await evaluate(std::move(*job));
     }
   } catch (const Cancelled&) {
+    evaluations.close();  // nobody receives any more: who waits to send must not wait for ever
     throw;
   } catch (...) {
-    // Nobody would receive any more: the run ends at the next boundary, and with this exception.
     evaluations.close();
-    request_stop();
+    request_stop();  // the run ends at the next boundary, and with this exception
     throw;
   }
 }

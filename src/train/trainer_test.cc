@@ -339,6 +339,24 @@ TEST_F(TrainerTest, StopWhileWaitingForABatchSavesTheLastStep) {
   EXPECT_NEAR(to_seconds(training.executor.now()), 35, 0.5);
 }
 
+TEST_F(TrainerTest, StopEndsAnEvaluationThatTrainingWaitsFor) {
+  for (double seconds : {1.8, 20.0}) {  // while steps wait for evaluations, and during the last one
+    ScriptedEvaluator evaluator;
+    evaluator.seconds = 1000;
+    TrainerOptions options = options_for(4);
+    options.train.evaluate_every = seconds < 10 ? 1 : 0;
+    options.train.evaluate_at_start = seconds < 10;
+    TrainingRun training(options);
+    training.parts->evaluator = &evaluator;
+    training.trainer.emplace(training.options, *training.parts, training.begin);
+    TrainSummary summary;
+    run(training.executor, run_and_stop(&*training.trainer, seconds, &summary));
+    EXPECT_TRUE(summary.interrupted);
+    EXPECT_TRUE(evaluator.versions.empty());
+    EXPECT_NEAR(to_seconds(training.executor.now()), seconds, 0.6);
+  }
+}
+
 class BrokenSource final : public RolloutSource {
  public:
   Task<std::optional<RolloutBatch>> next_batch() override {
