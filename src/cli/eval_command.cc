@@ -1,24 +1,15 @@
 #include <fmt/core.h>
 
 #include "async/run.h"
+#include "base/figure_report.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/figures.h"
 #include "cli/policy_evaluator.h"
 #include "cli/preflight.h"
 #include "cli/run_start.h"
 #include "trajectory/episode_file.h"
 
 namespace stoker {
-namespace {
-
-std::vector<Figure> evaluation_figures(const Evaluation& evaluation, int64_t seed) {
-  std::vector<Figure> figures;
-  for (const auto& [name, value] : evaluation.metrics) figures.push_back({name, value, "", seed});
-  return figures;
-}
-
-}  // namespace
 
 int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   RunFile file = read_run_file(arguments);
@@ -43,10 +34,10 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts) {
     return kExitInterrupted;
   }
   interrupts.withdraw();
-  std::vector<Figure> figures = evaluation_figures(evaluation, file.config.seed);
-  for (const Figure& figure : figures) fmt::print("{:<44}{:.4g}\n", figure.name, figure.value);
-  fmt::print("{:<44}{}\n", "run folder", start.folder.path().string());
-  write_figures(arguments.json, figures);
+  FigureReport report;
+  for (const auto& [name, value] : evaluation.metrics) report.add({name, value, "", {}, file.config.seed});
+  fmt::print("run folder {}\n", start.folder.path().string());
+  if (!arguments.json.empty()) report.write(arguments.json);
   return kExitDone;
 }
 

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "base/config.h"
+#include "cli/rollout_config.h"
 #include "environment/environment_config.h"
-#include "rollout/controller.h"
-#include "rollout/episode.h"
 #include "train/options.h"
 
 namespace stoker {
@@ -56,89 +55,6 @@ struct EngineConfig {
           "Context tokens computed in one step beside the decoding sequences.", at_least(1));
   }
 };
-
-struct SamplingConfig {
-  double temperature = 1.0;
-  double top_p = 1.0;
-  int top_k = 0;
-  double min_p = 0;
-
-  template <typename V>
-  void for_each_field(V& visit) {
-    visit("temperature", temperature,
-          "Of training episodes. 0 is greedy, which leaves nothing to learn from.", between(0, 100));
-    visit("top_p", top_p, "Smallest set of tokens whose mass reaches it; 1: off.", between(0, 1));
-    visit("top_k", top_k, "The k likeliest tokens; 0: off.", at_least(0));
-    visit("min_p", min_p, "Tokens of at least this share of the likeliest's probability; 0: off.",
-          between(0, 1));
-  }
-};
-SamplingParameters sampling_parameters(const SamplingConfig& config);
-
-struct LimitsConfig {
-  EpisodeLimits limits;
-
-  template <typename V>
-  void for_each_field(V& visit) {
-    visit("max_turns", limits.max_turns, "Turns of the model in one episode.", at_least(1));
-    visit("max_turn_tokens", limits.max_turn_tokens, "Sampled tokens of one turn.", at_least(1));
-    visit("max_sampled_tokens", limits.max_sampled_tokens, "Sampled tokens of one episode.", at_least(1));
-    visit("max_observation_tokens", limits.max_observation_tokens,
-          "Tokens of tools and environment in one episode.", at_least(1));
-    visit("max_context_tokens", limits.max_context_tokens, "Longest context; 0: the model's own.",
-          at_least(0));
-    visit("reset_timeout_seconds", limits.reset_timeout_seconds, "Deadline of an environment's reset.",
-          above_or_infinite(0));
-    visit("step_timeout_seconds", limits.step_timeout_seconds, "Deadline of an environment's step.",
-          above_or_infinite(0));
-    visit("generate_timeout_seconds", limits.generate_timeout_seconds, "Deadline of one turn's generation.",
-          above_or_infinite(0));
-    visit("reward_timeout_seconds", limits.reward_timeout_seconds, "Deadline of one reward.",
-          above_or_infinite(0));
-    visit("close_timeout_seconds", limits.close_timeout_seconds, "Deadline of an environment's close.",
-          above_or_infinite(0));
-    visit("episode_timeout_seconds", limits.episode_timeout_seconds, "Deadline of a whole episode.",
-          above_or_infinite(0));
-  }
-};
-
-struct RolloutConfig {
-  std::string mode = "async";
-  int64_t steps = 40;
-  int groups_per_step = 32;
-  int group_size = 8;
-  int max_concurrent_episodes = 256;
-  int max_ahead = 1;
-  int64_t max_staleness = 8;
-  int max_attempts = 3;
-  std::string failed_members = "shrink";
-  std::vector<double> reward_weights;
-  SamplingConfig sampling;
-  LimitsConfig limits;
-
-  template <typename V>
-  void for_each_field(V& visit) {
-    visit("mode", mode, "async: dispatch runs max_ahead batches ahead of training; sync: not at all.",
-          one_of({"sync", "async"}));
-    visit("steps", steps, "Optimizer steps of the run.", at_least(1));
-    visit("groups_per_step", groups_per_step, "Groups (tasks) of one step.", at_least(1));
-    visit("group_size", group_size, "Episodes of one group.", at_least(2));
-    visit("max_concurrent_episodes", max_concurrent_episodes,
-          "Episodes that run at once; at least one group's.", at_least(1));
-    visit("max_ahead", max_ahead,
-          "Batches that dispatch may run ahead of training: the mean lag it leads to.", at_least(0));
-    visit("max_staleness", max_staleness,
-          "A group with a token older than this many versions is dropped at training.", at_least(0));
-    visit("max_attempts", max_attempts,
-          "Tries of an episode whose tool, environment or infrastructure failed.", at_least(1));
-    visit("failed_members", failed_members, "A group with members that failed for good: shrink or drop.",
-          one_of({"shrink", "drop"}));
-    visit("reward_weights", reward_weights, "One weight for each reward of the environment; empty: all 1.");
-    visit.section("sampling", sampling, "Sampling of training episodes.");
-    visit.section("limits", limits, "Budgets and deadlines of one episode.");
-  }
-};
-ControllerOptions controller_options(const RolloutConfig& config);
 
 struct EvaluateConfig {
   int tasks = 256;

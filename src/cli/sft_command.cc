@@ -3,10 +3,10 @@
 #include <exception>
 
 #include "async/run.h"
+#include "base/figure_report.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/figures.h"
 #include "cli/preflight.h"
 #include "cli/run_recorder.h"
 #include "cli/run_start.h"
@@ -75,12 +75,12 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   write_folder_atomic(start.folder.model(), [&](const std::filesystem::path& folder) {
     save_model(folder, *weights, config.model.path);
   });
-  fmt::print("steps                       {}/{}{}\n", summary.state.step, config.sft.steps,
-             summary.converged ? " (stop_loss reached)" : "");
+  if (summary.converged) fmt::print("stop_loss reached\n");
   fmt::print("model                       {}\n", start.folder.model().string());
   if (summary.checkpoint) fmt::print("checkpoint                  {}\n", summary.checkpoint->string());
-  write_figures(arguments.json,
-                {{"sft_steps", static_cast<double>(summary.state.step), "steps", config.seed}});
+  FigureReport report;
+  report.add({"sft_steps", static_cast<double>(summary.state.step), "steps", {}, config.seed});
+  if (!arguments.json.empty()) report.write(arguments.json);
   if (!summary.interrupted) return kExitDone;
   log_info("Interrupted after step {}; 'stoker sft ... --resume' goes on from there.", summary.state.step);
   return kExitInterrupted;

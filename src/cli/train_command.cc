@@ -5,9 +5,9 @@
 
 #include "async/cancellation.h"
 #include "async/run.h"
+#include "base/figure_report.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/figures.h"
 #include "cli/policy_evaluator.h"
 #include "cli/preflight.h"
 #include "cli/run_recorder.h"
@@ -153,27 +153,25 @@ class TrainingRun {
 
 // success_before, success_after (greedy), success_before_sampled, success_after_sampled; other temperatures
 // than 0 and 1 carry their number.
-std::vector<Figure> success_figures(const RunConfig& config, const TrainingRun& run) {
-  std::vector<Figure> figures;
-  if (run.evaluations().empty()) return figures;
-  auto add = [&](const char* when, const std::pair<int64_t, MetricMap>& evaluation) {
+void add_success(const RunConfig& config, const TrainingRun& run, FigureReport& report) {
+  if (run.evaluations().empty()) return;
+  const auto& [first_step, before] = run.evaluations().front();
+  const auto& [last_step, after] = run.evaluations().back();
+  auto add = [&](const char* when, const MetricMap& metrics) {
     for (double temperature : config.evaluate.temperatures) {
-      auto success = evaluation.second.find("eval/" + sampling_name(temperature) + "/success");
-      if (success == evaluation.second.end()) continue;
+      auto success = metrics.find("eval/" + sampling_name(temperature) + "/success");
+      if (success == metrics.end()) continue;
       std::string suffix = temperature == 0   ? ""
                            : temperature == 1 ? "_sampled"
                                               : "_" + sampling_name(temperature);
-      figures.push_back({fmt::format("success_{}{}", when, suffix), success->second, "share", config.seed});
+      report.add({fmt::format("success_{}{}", when, suffix), success->second, "share", {}, config.seed});
     }
   };
-  if (run.evaluations().front().first == 0) add("before", run.evaluations().front());
-  if (run.evaluations().back().first > 0) add("after", run.evaluations().back());
-  return figures;
+  if (first_step == 0) add("before", before);
+  if (last_step > 0) add("after", after);
 }
 
-void print_result(const RunConfig& config, const RunStart& start, const TrainSummary& summary,
-                  const std::vector<Figure>& figures) {
-  for (const Figure& figure : figures) fmt::print("{:<28}{:.3f}\n", figure.name, figure.value);
+void print_result(const RunConfig& config, const RunStart& start, const TrainSummary& summary) {
   fmt::print("steps                       {}/{}\n", summary.state.step, config.rollout.steps);
   fmt::print("model                       {}\n", start.folder.model().string());
   if (summary.checkpoint) fmt::print("checkpoint                  {}\n", summary.checkpoint->string());
@@ -198,9 +196,10 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   TrainSummary summary = run(session.executor(), training.run(), {}, "train");
   interrupts.withdraw();
 
-  std::vector<Figure> figures = success_figures(file.config, training);
-  print_result(file.config, start, summary, figures);
-  write_figures(arguments.json, figures);
+  FigureReport report;
+  add_success(file.config, training, report);
+  print_result(file.config, start, summary);
+  if (!arguments.json.empty()) report.write(arguments.json);
   if (!summary.interrupted) return kExitDone;
   log_info("Interrupted after step {}; 'stoker train ... --resume' goes on from {}.", summary.state.step,
            summary.checkpoint ? summary.checkpoint->string() : std::string("the beginning"));

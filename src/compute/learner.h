@@ -11,15 +11,16 @@
 
 namespace stoker {
 
-// Numbers of one pass over a Batch. Log-probabilities are natural logarithms of softmax(logits / temperature) over
-// the whole vocabulary, in float32, and bit-identical to what the engine records for the same weights.
+// Numbers of one pass over a Batch. Log-probabilities are natural logarithms of softmax(logits / temperature)
+// over the whole vocabulary, in float32, and bit-identical to what the engine records for the same weights.
 struct Scores {
   std::vector<float> log_probability;  // [N, K]
   std::vector<float> entropy;          // [N] of the full distribution at the row's temperature, nats
   std::vector<float> value;            // [N], empty without a value head
 };
 
-// What a backward pass needs to know of its forward pass. Opaque; made by Learner::forward, consumed by backward.
+// What a backward pass needs to know of its forward pass. Opaque; made by Learner::forward, consumed by
+// backward.
 class Tape {
  public:
   virtual ~Tape() = default;
@@ -38,11 +39,12 @@ struct Coefficients {
 };
 
 struct StepResult {
-  int64_t version = 0;        // optimizer steps done
-  double gradient_norm = 0;   // global L2 norm before clipping
+  int64_t version = 0;       // optimizer steps done
+  double gradient_norm = 0;  // global L2 norm before clipping
 };
 
-// AdamW (Loshchilov and Hutter 2019, algorithm 2), decoupled decay on matrices only (not on norms and biases).
+// AdamW (Loshchilov and Hutter 2019, algorithm 2), decoupled decay on matrices only (not on norms and
+// biases).
 struct OptimizerOptions {
   float beta1 = 0.9f;
   float beta2 = 0.95f;
@@ -75,11 +77,13 @@ class Learner {
   // Immutable weights of the current version; cheap when nothing has changed since the last call.
   virtual Task<WeightsPtr> snapshot() = 0;
 
-  // Zeroes moments and step counts of the optimizer (a fresh phase) and sets its options; version and weights stay.
+  // Zeroes moments and step counts of the optimizer (a fresh phase) and sets its options; version and weights
+  // stay.
   virtual void reset_optimizer(const OptimizerOptions& options) = 0;
   // Optimizer state (moments, step count, version) as files in `folder`; weights are saved with save_model.
   virtual void save_optimizer(const std::filesystem::path& folder) const = 0;
-  // Restores what save_optimizer wrote, with the weights of the same checkpoint. Throws Error(kInput) on a mismatch.
+  // Restores what save_optimizer wrote, with the weights of the same checkpoint. Throws Error(kInput) on a
+  // mismatch.
   virtual void restore(const Weights& weights, const std::filesystem::path& folder) = 0;
 };
 

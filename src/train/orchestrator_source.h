@@ -21,8 +21,8 @@ class OrchestratorSource final : public RolloutSource {
   uint64_t next_ordinal() const override { return orchestrator_.controller().next_ordinal(); }
   std::vector<uint64_t> open_ordinals() const override { return orchestrator_.controller().open_ordinals(); }
 
-  // Statistics of the episodes (rollout_metrics.h), queue depths, episodes in flight, drops and retries of the controller; tokens and use of the engine since
-  // the step before.
+  // Statistics of the episodes (rollout_metrics.h), queue depths, episodes in flight, drops and retries of
+  // the controller; tokens and use of the engine since the step before.
   void add_metrics(const RolloutBatch& batch, MetricMap& metrics) const override;
 
  private:

@@ -1,4 +1,4 @@
-#include "cli/run_config.h"
+#include "cli/rollout_config.h"
 
 namespace stoker {
 
