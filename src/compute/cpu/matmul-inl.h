@@ -33,6 +33,15 @@ static void matmul_tile(int depth, const float* a, int64_t a_stride, const float
     left[i] = a + 3 * i * a_stride;
     asm("" : "+r"(left[i]));
   }
+  // C is often far away and its rows far apart: fetched here, it has arrived when the tile is done.
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kRows; ++i) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kPanels; ++j) {
+      __builtin_prefetch(c.data + i * c.stride + 16 * j, 1);
+      __builtin_prefetch(c.base + i * c.stride + 16 * j, 0);
+    }
+  }
 #pragma clang loop unroll_count(4)
   for (int k = 0; k < depth; ++k) {
     V16 right[kPanels];
