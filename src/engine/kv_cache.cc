@@ -1,17 +1,32 @@
 #include "engine/kv_cache.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <new>
+
+#include <fmt/core.h>
 
 #include "base/error.h"
 
 namespace stoker {
 namespace {
 
-constexpr int64_t kSlabBytes = 4 << 20;
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kSlabBytes = 8 << 20;
+constexpr size_t kAlignment = 2 << 20;  // of a huge page: attention touches many blocks a step
+
+// Memory for `bytes`, on huge pages where the system has them.
+float* take_slab(size_t bytes) {
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) {
+    throw resource_error(
+        fmt::format("No memory for {} more bytes of KV cache; lower max_cache_bytes.", rounded));
+  }
+  madvise(memory, rounded, MADV_HUGEPAGE);  // advice: without huge pages everything works as well
+  return static_cast<float*>(memory);
+}
 
 uint64_t mix(uint64_t x) {  // the finalizer of SplitMix64
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -65,10 +80,7 @@ BlockId KvCache::allocate() {
     id = static_cast<BlockId>(blocks_.size());
     if (id % slab_blocks_ == 0) {
       const int32_t count = std::min(slab_blocks_, block_count_ - id);
-      void* memory =
-          std::aligned_alloc(kAlignment, static_cast<size_t>(count * block_floats_) * sizeof(float));
-      if (memory == nullptr) throw std::bad_alloc();
-      slabs_.emplace_back(static_cast<float*>(memory));
+      slabs_.emplace_back(take_slab(static_cast<size_t>(count * block_floats_) * sizeof(float)));
     }
     blocks_.emplace_back();
   } else if (oldest_idle_ != kNoBlock) {
