@@ -65,23 +65,20 @@ Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const Tool
   turn.message.reasoning = std::move(parsed.reasoning);
   if (parsed.calls.empty()) co_return turn;
 
-  for (size_t i = 0; i < parsed.calls.size(); ++i) {
-    ToolCall& call = parsed.calls[i].call;
-    if (call.id.empty()) call.id = fmt::format("call_{}", i);
-    turn.message.tool_calls.push_back(call);
-  }
   turn.tool_calls = static_cast<int32_t>(parsed.calls.size());
   std::vector<Result<ToolResult>> results = co_await answer_all(parsed.calls, tools);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i]) co_return results[i].failure();
     turn.tool_errors += results[i]->is_error ? 1 : 0;
-    Message message;
+    ToolCall& call = parsed.calls[i].call;
+    if (call.id.empty()) call.id = fmt::format("call_{}", i);
+    Message& message = turn.tool_results.emplace_back();
     message.role = Role::kTool;
     message.content = cut_tool_result(results[i]->content, static_cast<size_t>(options_.max_result_bytes),
                                       options_.keep_end_of_result);
-    message.tool_call_id = parsed.calls[i].call.id;
-    message.name = parsed.calls[i].call.name;
-    turn.tool_results.push_back(std::move(message));
+    message.tool_call_id = call.id;
+    message.name = call.name;
+    turn.message.tool_calls.push_back(std::move(call));
   }
   co_return turn;
 }
@@ -106,9 +103,12 @@ Task<Result<ToolResult>> ToolAgent::answer(const ParsedCall& call, const Tools& 
       co_return tool_error(*problem);
     }
     if (!quarantine_) quarantine_.emplace(co_await current_executor());
-    co_return co_await call_outside(*quarantine_, FailureClass::kTool,
-                                    fmt::format("The tool '{}'", tool->schema().name),
-                                    options_.tool_timeout_seconds, run_tool(tool, call.call.arguments));
+    const OutsideCall about{.failure_class = FailureClass::kTool,
+                            .task = "tool",
+                            .subject = "The tool",
+                            .name = tool->schema().name,
+                            .limit_seconds = options_.tool_timeout_seconds};
+    co_return co_await call_outside(*quarantine_, about, run_tool(tool, call.call.arguments));
   }
   std::string known;
   for (const std::shared_ptr<Tool>& tool : tools) known += (known.empty() ? "" : ", ") + tool->schema().name;

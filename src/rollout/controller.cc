@@ -87,6 +87,7 @@ struct Controller::State {
   bool over = false;  // kFinish or kGiveUp was decided
   bool trainer_waiting = false;
   bool batch_in_training = false;
+  bool staleness_changed = false;  // a group became ready or the version moved on
 
   int64_t batches_before = 0;         // trained before this start
   int64_t trained = 0;                // version after the last step
@@ -180,6 +181,7 @@ void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member
     return drop(ordinal, "no scored member: " + last_failure);
   }
   consecutive_drops = 0;
+  staleness_changed = true;
   ready.insert(ordinal);
 }
 
@@ -199,6 +201,7 @@ void Controller::State::finish_step(const RunEvent& event) {
   batch_in_training = false;
   ++trained_batches;
   trained = event.version;
+  staleness_changed = true;
 }
 
 void Controller::State::finish_publication(const RunEvent& event) {
@@ -242,6 +245,7 @@ void Controller::State::drop(uint64_t ordinal, const std::string& reason) {
 
 // Lag only grows: a ready group over the bound can never be trained, and its slot is free at once.
 void Controller::State::drop_stale() {
+  if (!std::exchange(staleness_changed, false)) return;
   std::vector<uint64_t> too_old;
   for (uint64_t ordinal : ready) {
     const int64_t oldest = groups.at(ordinal).oldest_version;

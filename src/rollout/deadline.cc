@@ -12,6 +12,10 @@ namespace {
 
 constexpr double kForeverSeconds = 1e9;  // 31 years; sums with it stay far within the clock's range
 
+std::string described(const OutsideCall& call) {
+  return call.name.empty() ? std::string(call.subject) : fmt::format("{} '{}'", call.subject, call.name);
+}
+
 }  // namespace
 
 void check_limit_seconds(const char* field, double seconds) {
@@ -21,8 +25,15 @@ void check_limit_seconds(const char* field, double seconds) {
   }
 }
 
-std::string seconds_text(double seconds) { return fmt::format("{} s", seconds); }
-
 Duration limit_from_seconds(double seconds) { return from_seconds(std::min(seconds, kForeverSeconds)); }
+
+Failure OutsideCall::timeout() const {
+  return {failure_class, "timeout",
+          fmt::format("{} did not end within {} s.", described(*this), limit_seconds)};
+}
+
+Failure OutsideCall::exception(std::string_view what) const {
+  return {failure_class, "exception", fmt::format("{} threw: {}", described(*this), what)};
+}
 
 }  // namespace stoker

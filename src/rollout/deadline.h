@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "async/cancellation.h"
@@ -18,9 +19,6 @@ void check_limit_seconds(const char* field, double seconds);
 // A limit of time as a Duration; infinity becomes a time that no run sees the end of.
 Duration limit_from_seconds(double seconds);
 
-// "30 s".
-std::string seconds_text(double seconds);
-
 // How long a call into the world outside may go on after its deadline or its cancellation before it is
 // abandoned.
 constexpr Duration kCancellationGrace = std::chrono::seconds(5);
@@ -35,33 +33,42 @@ Task<> run_within(Duration limit, CancellationToken cancellation, Task<T> task,
 
 }  // namespace detail
 
-// Runs `call`, code of an environment, tool or reward that may hang or throw, under the caller's cancellation
-// and a limit of time. A limit that passes is the failure "timeout" of the class, an exception "exception";
-// `what`
-// ("The tool 'x'") begins its sentence. A call that then does not even heed its cancellation is left to the
-// quarantine, and the caller goes on: so the call must own what it touches. Throws only Cancelled, when the
-// caller is cancelled.
+// A call into code of an environment, tool or reward, for its failures and for reports of stuck tasks.
+struct OutsideCall {
+  FailureClass failure_class = FailureClass::kEnvironment;
+  const char* task = "";     // short: "tool"
+  const char* subject = "";  // begins a sentence: "The tool"
+  std::string_view name;     // follows in quotes; empty: none. Must live as long as the caller
+  double limit_seconds = 0;
+
+  Failure timeout() const;
+  Failure exception(std::string_view what) const;
+};
+
+// Runs `call`, code that may hang or throw, under the caller's cancellation and a limit of time. A limit that
+// passes is the failure "timeout" of the class, an exception "exception". A call that then does not even heed
+// its cancellation is left to the quarantine, and the caller goes on: so the call must own what it touches.
+// Throws only Cancelled, when the caller is cancelled.
 template <typename T>
-Task<Result<T>> call_outside(Quarantine& quarantine, FailureClass failure_class, std::string what,
-                             double limit_seconds, Task<Result<T>> call) {
+Task<Result<T>> call_outside(Quarantine& quarantine, OutsideCall about, Task<Result<T>> call) {
   const CancellationToken cancellation = co_await current_cancellation();
-  const Duration limit = limit_from_seconds(limit_seconds);
+  const Duration limit = limit_from_seconds(about.limit_seconds);
   auto result = std::make_shared<std::optional<Result<T>>>();
   std::string thrown;
   try {
-    co_await quarantine.finish_or_abandon(
-        limit + kCancellationGrace, detail::run_within(limit, cancellation, std::move(call), result), what);
+    co_await quarantine.finish_or_abandon(limit + kCancellationGrace,
+                                          detail::run_within(limit, cancellation, std::move(call), result),
+                                          about.task);
     cancellation.throw_if_requested();
     if (*result) co_return std::move(**result);
-    co_return Failure{failure_class, "timeout",
-                      what + " did not end within " + seconds_text(limit_seconds) + "."};
+    co_return about.timeout();
   } catch (const std::exception& exception) {
     cancellation.throw_if_requested();
     thrown = exception.what();
   } catch (...) {
     thrown = "something that is no std::exception";
   }
-  co_return Failure{failure_class, "exception", what + " threw: " + thrown};
+  co_return about.exception(thrown);
 }
 
 }  // namespace stoker

@@ -30,14 +30,27 @@ Task<Result<RewardResult>> score_with(Reward* reward, std::shared_ptr<EpisodeDat
   co_return co_await reward->score(view);
 }
 
+OutsideCall environment_call(const char* method, double limit_seconds) {
+  return {.failure_class = FailureClass::kEnvironment,
+          .task = method,
+          .subject = "The environment's",
+          .name = method,
+          .limit_seconds = limit_seconds};
+}
+
 Task<Result<RewardResult>> score_in_time(Reward* reward, std::shared_ptr<EpisodeData> data,
                                          const EpisodeLimits* limits, Quarantine* quarantine) {
-  const std::string what = fmt::format("The reward '{}'", reward->name());
+  const std::string name = reward->name();
+  const OutsideCall about{.failure_class = FailureClass::kReward,
+                          .task = "reward",
+                          .subject = "The reward",
+                          .name = name,
+                          .limit_seconds = limits->reward_timeout_seconds};
   Result<RewardResult> result =
-      co_await call_outside(*quarantine, FailureClass::kReward, what, limits->reward_timeout_seconds,
-                            score_with(reward, std::move(data)));
+      co_await call_outside(*quarantine, about, score_with(reward, std::move(data)));
   if (result && !std::isfinite(result->reward)) {
-    co_return Failure{FailureClass::kReward, "not_finite", fmt::format("{} gave {}.", what, result->reward)};
+    co_return Failure{FailureClass::kReward, "not_finite",
+                      fmt::format("The reward '{}' gave {}.", name, result->reward)};
   }
   co_return result;
 }
@@ -53,8 +66,8 @@ Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
   try {
     environment_ = kind_.make();
     Result<Observation> first =
-        co_await call_outside(quarantine_, FailureClass::kEnvironment, "The environment's reset",
-                              limits_.reset_timeout_seconds, reset_environment(environment_, data_, seed));
+        co_await call_outside(quarantine_, environment_call("reset", limits_.reset_timeout_seconds),
+                              reset_environment(environment_, data_, seed));
     if (!first) co_return first;
     for (Tool* tool : environment_->tools()) tools_.emplace_back(environment_, tool);
     co_return first;
@@ -69,8 +82,8 @@ Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
 }
 
 Task<Result<Observation>> EpisodeWorld::step(Action action) {
-  return call_outside(quarantine_, FailureClass::kEnvironment, "The environment's step",
-                      limits_.step_timeout_seconds, step_environment(environment_, std::move(action)));
+  return call_outside(quarantine_, environment_call("step", limits_.step_timeout_seconds),
+                      step_environment(environment_, std::move(action)));
 }
 
 Task<bool> EpisodeWorld::close() {
