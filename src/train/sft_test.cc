@@ -289,5 +289,46 @@ TEST_F(SftTest, ConversationsOfAFileComeInEpochsOfTheirOwnOrder) {
   EXPECT_EQ(sorted(order_of(1, 1)), sorted(first));
 }
 
+// Notes what is asked of another source; trains on something small instead.
+class NotedExamples final : public SftExampleSource {
+ public:
+  explicit NotedExamples(const SftExampleSource& source) : source_(source) {}
+  SftExample example(uint64_t index) const override {
+    noted.push_back(source_.example(index).tokens);
+    return {.tokens = {1, 2}, .trained = {0, 1}};
+  }
+  mutable std::vector<std::vector<int32_t>> noted;
+
+ private:
+  const SftExampleSource& source_;
+};
+
+TEST_F(SftTest, CKP_09_ResumingInTheMiddleOfAnEpochGoesOnInItsOrder) {
+  std::string text;
+  for (int i = 0; i < 10; ++i) {
+    std::vector<Message> messages = {{.role = Role::kUser, .content = "q"},
+                                     {.role = Role::kAssistant, .content = std::to_string(i)}};
+    text += Json::object({{"messages", messages_to_json(messages)}}).dump() + "\n";
+  }
+  write_file_atomic(folder_ / "conversations.jsonl", text);
+  ChatMlRenderer renderer(demo_tokenizer(), {.list_tools = false});
+  auto source = conversation_examples(ConversationFile(folder_ / "conversations.jsonl"), renderer, 1);
+  SftConfig config = config_for(30);
+  config.batch_size = 1;
+  NotedExamples whole(*source), first(*source), second(*source);
+  SftRun(config, whole).go();
+
+  CheckpointStore store(folder_ / "checkpoints", 1);
+  SftRun interrupted(config, first, &store);
+  interrupted.stop_after = 14;
+  interrupted.go();
+  SftRun resumed(config, second, &store);
+  EXPECT_EQ(resumed.go().state.step, 30);
+  std::vector<std::vector<int32_t>> both = first.noted;
+  both.insert(both.end(), second.noted.begin(), second.noted.end());
+  EXPECT_EQ(first.noted.size(), 14u);
+  EXPECT_EQ(both, whole.noted);
+}
+
 }  // namespace
 }  // namespace stoker
