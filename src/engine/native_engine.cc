@@ -186,11 +186,14 @@ Task<> NativeEngine::step_until_idle() {
 Task<> NativeEngine::step(StepPlan& plan) {
   const size_t wanted = plan.logit_rows.size() * static_cast<size_t>(options_.vocabulary_size);
   if (logits_.size() < wanted) logits_.resize(wanted);
-  const TimePoint start = executor_.now();
   computing_ = true;
-  co_await pool_.run([this, &plan](Parallel& parallel) { compute(plan, parallel); });
+  const Duration busy = co_await pool_.run([this, &plan](Parallel& parallel) {
+    const TimePoint start = executor_.now();  // in the job, so that waiting for a turn is not counted
+    compute(plan, parallel);
+    return executor_.now() - start;
+  });
   computing_ = false;
-  busy_seconds_ += to_seconds(executor_.now() - start);
+  busy_seconds_ += to_seconds(busy);
   scheduler_->complete(plan, version_);
   serve_published();
 }

@@ -91,6 +91,8 @@ TEST(NativeEngine, TheSameOnTwoThreadsAndOnTheRealExecutor) {
     ComputePool pool(threads);
     NativeEngine engine(executor, pool, weights, {.max_batch = 24});
     expect_same(run(executor, generate_all(engine, requests)), expected);
+    EXPECT_GT(engine.statistics().busy_seconds, 0);
+    EXPECT_LT(engine.statistics().busy_seconds, to_seconds(executor.now()));
   }
 }
 
