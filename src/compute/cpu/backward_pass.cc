@@ -131,7 +131,8 @@ void BackwardPass::run_step(int step, Parallel& parallel) {
         projection_backward(l, range.begin, range.end, t);
         break;
       default:
-        layer_sums(l, t, threads);
+        layer_matrices(l, t, threads);
+        layer_vectors(l, t, threads);
     }
   });
   if (step % 4 == 3) std::swap(dx_, dx_next_);
@@ -293,8 +294,8 @@ void BackwardPass::projection_backward(int l, int begin, int end, int thread) {
   }
 }
 
-// Gradients of the layer's matrices, norms and biases.
-void BackwardPass::layer_sums(int l, int thread, int threads) {
+// Gradients of the layer's matrices.
+void BackwardPass::layer_matrices(int l, int thread, int threads) {
   const DecoderShape& s = shape_;
   const LayerTensors& t = tensors_.layers[l];
   const LayerActivations& a = pass_->layer(l);
@@ -336,7 +337,14 @@ void BackwardPass::layer_sums(int l, int thread, int threads) {
       {dqkv_, s.qkv_width, normed_attention_, s.hidden_padded, m, s.hidden, s.hidden, std::move(qkv)},
   };
   multiply(products, thread, threads);
+}
 
+// Gradients of the layer's norms and biases: the sums over blocks of rows, in order.
+void BackwardPass::layer_vectors(int l, int thread, int threads) {
+  const DecoderShape& s = shape_;
+  const LayerTensors& t = tensors_.layers[l];
+  const int m = pass_->rows();
+  const auto gradient = [&](int tensor) { return gradients_->tensor(tensor).data(); };
   const Range columns = part_of(static_cast<int>(partial_stride_), threads, thread, kLanes);
   float* sum = partials_ + blocks_of(m) * partial_stride_;
   for (int j = columns.begin; j < columns.end; ++j) sum[j] = 0;

@@ -57,7 +57,8 @@ class BackwardPass {
   void attention_block_backward(int l, const Sequence& sequence, int head, int begin, int end, float* scores,
                                 int64_t stride);
   void projection_backward(int l, int begin, int end, int thread);
-  void layer_sums(int l, int thread, int threads);
+  void layer_matrices(int l, int thread, int threads);
+  void layer_vectors(int l, int thread, int threads);
   void embedding_backward(int thread, int threads);
   void multiply(std::span<const WeightProduct> products, int thread, int threads);
   void multiply_units(const WeightProduct& product, std::span<const GradientRows> units,
