@@ -148,6 +148,7 @@ std::vector<TextSegment> AddedTokenFinder::split(std::string_view text,
   for (const Tree* tree : {&raw_, &normalized_}) {
     if (tree->nodes.size() == 1) continue;
     std::vector<TextSegment> cut;
+    cut.reserve(segments.size() + 32);
     for (const TextSegment& segment : segments) {
       if (segment.token != nullptr) {
         cut.push_back(segment);

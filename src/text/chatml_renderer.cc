@@ -12,7 +12,10 @@ namespace {
 // encoded as one text each.
 class Writer {
  public:
-  explicit Writer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  explicit Writer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+    text_.reserve(512);
+    parts_.reserve(16);
+  }
 
   // Text of the template itself: may hold control tokens.
   void trusted(std::string_view text, Author author = Author::kTemplate) {
@@ -30,30 +33,41 @@ class Writer {
 
  private:
   struct Part {
-    std::string text;
+    size_t end;  // in text_
     Author author;
     AddedTokens added_tokens;
   };
 
   void add(std::string_view text, Author author, AddedTokens added_tokens) {
-    if (!text.empty()) parts_.push_back({std::string(text), author, added_tokens});
+    if (text.empty()) return;
+    text_ += text;
+    parts_.push_back({text_.size(), author, added_tokens});
   }
 
   // A token over several parts is of the author of its first byte.
   void flush() {
     std::vector<TextPiece> pieces;
-    for (const Part& part : parts_) pieces.push_back({part.text, part.added_tokens});
+    pieces.reserve(parts_.size());
+    size_t begin = 0;
+    for (const Part& part : parts_) {
+      pieces.push_back({std::string_view(text_).substr(begin, part.end - begin), part.added_tokens});
+      begin = part.end;
+    }
+    const std::vector<EncodedToken> encoded = tokenizer_.encode_pieces(pieces);
+    tokens_.ids.reserve(tokens_.ids.size() + encoded.size());
+    tokens_.authors.reserve(tokens_.authors.size() + encoded.size());
     size_t part = 0;
-    size_t part_end = parts_.empty() ? 0 : parts_[0].text.size();
-    for (const EncodedToken& token : tokenizer_.encode_pieces(pieces)) {
-      while (token.begin >= part_end) part_end += parts_[++part].text.size();
+    for (const EncodedToken& token : encoded) {
+      while (token.begin >= parts_[part].end) ++part;
       tokens_.ids.push_back(token.id);
       tokens_.authors.push_back(parts_[part].author);
     }
+    text_.clear();
     parts_.clear();
   }
 
   const Tokenizer& tokenizer_;
+  std::string text_;
   std::vector<Part> parts_;
   RenderedTokens tokens_;
 };

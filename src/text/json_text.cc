@@ -272,23 +272,40 @@ std::string python_json(const Json& value) {
 
 JsonScan scan_json(std::string_view text) { return JsonScanner(text).scan(); }
 
-Json without_duplicates(const Json& value) {
-  if (value.is_array()) {
-    Json out = Json::array();
-    for (const Json& element : value.as_array()) out.as_array().push_back(without_duplicates(element));
-    return out;
-  }
-  if (!value.is_object()) return value;
-  Json out = Json::object();
+namespace {
+
+// Objects of up to this many members are searched from their start: quicker than a table.
+constexpr size_t kFewMembers = 16;
+
+Json members_without_duplicates(const Json::Object& members) {
+  Json::Object out;
+  out.reserve(members.size());
   std::unordered_map<std::string_view, size_t> places;
-  for (const auto& [name, member] : value.as_object()) {
-    auto [place, fresh] = places.emplace(name, out.as_object().size());
-    if (fresh) {
-      out.as_object().emplace_back(name, without_duplicates(member));
+  for (const auto& [name, member] : members) {
+    size_t place = out.size();
+    if (members.size() <= kFewMembers) {
+      for (size_t i = 0; i < out.size() && place == out.size(); ++i) {
+        if (out[i].first == name) place = i;
+      }
     } else {
-      out.as_object()[place->second].second = without_duplicates(member);
+      place = places.emplace(name, out.size()).first->second;
+    }
+    if (place == out.size()) {
+      out.emplace_back(name, without_duplicates(member));
+    } else {
+      out[place].second = without_duplicates(member);
     }
   }
+  return Json::object(std::move(out));
+}
+
+}  // namespace
+
+Json without_duplicates(const Json& value) {
+  if (value.is_object()) return members_without_duplicates(value.as_object());
+  if (!value.is_array()) return value;
+  Json out = Json::array();
+  for (const Json& element : value.as_array()) out.as_array().push_back(without_duplicates(element));
   return out;
 }
 

@@ -51,7 +51,13 @@ std::vector<int32_t> Tokenizer::encode_with_special(std::string_view text) const
 std::vector<EncodedToken> Tokenizer::encode_pieces(std::span<const TextPiece> pieces) const {
   std::string joined;
   std::vector<TrustRange> ranges;
+  ranges.reserve(pieces.size());
   size_t size = 0;
+  for (const TextPiece& piece : pieces) size += piece.text.size();
+  if (pieces.size() > 1) joined.reserve(size);
+  std::vector<EncodedToken> tokens;
+  tokens.reserve(size / 3 + 8);  // by the usual bytes a token
+  size = 0;
   for (const TextPiece& piece : pieces) {
     if (piece.text.empty()) continue;
     ranges.push_back({size, size + piece.text.size(), piece.added_tokens});
@@ -60,9 +66,9 @@ std::vector<EncodedToken> Tokenizer::encode_pieces(std::span<const TextPiece> pi
   }
   std::string_view text = pieces.size() == 1 ? pieces[0].text : std::string_view(joined);
 
-  std::vector<EncodedToken> tokens;
   BpeModel::Workspace workspace;
   std::vector<BpeModel::Piece> word_pieces;
+  word_pieces.reserve(64);
   for (const TextSegment& segment : state_->added.split(text, ranges)) {
     if (segment.token != nullptr) {
       tokens.push_back({segment.token->id, segment.begin, segment.end});
@@ -84,6 +90,7 @@ std::vector<EncodedToken> Tokenizer::encode_pieces(std::span<const TextPiece> pi
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) const {
   std::string bytes;
+  bytes.reserve(ids.size() * 4);
   for (int32_t id : ids) {
     if (keep_special || !is_special(id)) bytes += token_bytes(id);
   }
