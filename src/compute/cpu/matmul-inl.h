@@ -15,7 +15,8 @@ enum class LeftLayout { kRows, kColumns };
 
 template <int kRows, int kPanels, LeftLayout kLayout>
 static void matmul_tile(int depth, const float* a, int64_t a_stride, const float* b, int64_t b_panel_stride,
-                        int64_t b_depth_stride, Output c) {
+                        int64_t b_depth_stride, const Output& output) {
+  const Output c = output;
   V16 sum[kRows][kPanels];
 #pragma clang loop unroll(full)
   for (int i = 0; i < kRows; ++i) {
@@ -67,7 +68,7 @@ static void matmul_tile(int depth, const float* a, int64_t a_stride, const float
   }
 }
 
-using MatmulTile = void (*)(int, const float*, int64_t, const float*, int64_t, int64_t, Output);
+using MatmulTile = void (*)(int, const float*, int64_t, const float*, int64_t, int64_t, const Output&);
 
 // How many panels a tile of `rows` rows takes: enough accumulators to hide the latency of a fused
 // multiply-add.
