@@ -9,6 +9,8 @@
 
 namespace stoker {
 
+constexpr const char* kVersion = STOKER_VERSION;
+
 // Exit statuses of the command line (DESIGN section 8).
 constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
@@ -61,6 +63,7 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts);
 int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts);
 int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts);
 int run_episodes(const EpisodesArguments& arguments);
+int run_replay(const std::filesystem::path& run_folder);
 int run_doctor();
 int run_keys();
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -175,6 +176,14 @@ TEST_F(CommandsTest, AResumedRunEndsInTheBitsOfOneThatNeverStopped) {
   rest.resume = true;
   ASSERT_EQ(run_train(rest, interrupts_), kExitDone);
   EXPECT_EQ(digest("whole"), digest("cut"));
+  std::map<std::string, int> times;  // no episode is listed twice
+  for_each_episode(root_ / "cut/episodes", [&](const EpisodeRecord& record, const EpisodePlace&) {
+    ++times[record.purpose + " " + record.id.to_string()];
+    return true;
+  });
+  EXPECT_EQ(times.size(), 4u * 2 * 4 + 3 * 2 * 3 * 2);
+  for (const auto& [name, count] : times) EXPECT_EQ(count, 1) << name;
+  EXPECT_EQ(run_replay(root_ / "cut"), kExitDone);
 }
 
 TEST_F(CommandsTest, EvalRefusesAMissingModelBeforeItMakesAFolder) {
@@ -182,6 +191,26 @@ TEST_F(CommandsTest, EvalRefusesAMissingModelBeforeItMakesAFolder) {
   EXPECT_THROW(run_eval(missing, interrupts_), Error);
   EXPECT_FALSE(fs::exists(root_ / "eval"));
   EXPECT_EQ(run_eval(arguments("eval"), interrupts_), kExitDone);
+}
+
+TEST_F(CommandsTest, OverwriteNeverDeletesTheModelThatTheRunReads) {
+  RunFileArguments first = arguments("run", {"rollout.steps=1"});
+  ASSERT_EQ(run_train(first, interrupts_), kExitDone);
+  RunFileArguments again = arguments("run", {"model.path=\"" + (root_ / "run/model").string() + "\""});
+  again.overwrite = true;
+  EXPECT_THROW(run_train(again, interrupts_), Error);
+  EXPECT_TRUE(fs::exists(root_ / "run/model/model.safetensors"));
+}
+
+TEST_F(CommandsTest, AWrongSettingIsRefusedBeforeTheOldRunIsReplaced) {
+  ASSERT_EQ(run_train(arguments("run", {"rollout.steps=1"}), interrupts_), kExitDone);
+  for (const char* wrong : {"rollout.reward_weights=[1.0, 1.0]", "rollout.sampling.temperature=0.00001",
+                            "evaluate.temperatures=[1.0, 1.0]", "evaluate.top_p=0.0", "engine.max_batch=0"}) {
+    RunFileArguments again = arguments("run", {wrong});
+    again.overwrite = true;
+    EXPECT_THROW(run_train(again, interrupts_), Error) << wrong;
+    EXPECT_TRUE(fs::exists(root_ / "run/model/model.safetensors")) << wrong;
+  }
 }
 
 TEST_F(CommandsTest, GenerateAnswersAPrompt) {

@@ -4,7 +4,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -51,13 +51,13 @@ std::string bubblewrap_state() {
   return "not installed (Debian package bubblewrap)";
 }
 
-void print_row(const char* name, const std::string& value) { fmt::print("{:<22}{}\n", name, value); }
+void print_row(const char* name, const std::string& value) { fmt::print("{:<26}{}\n", name, value); }
 
 }  // namespace
 
 int run_doctor() {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  print_row("stoker", "0.1.0");
+  print_row("stoker", kVersion);
   print_row("compiler", __VERSION__);
   print_row("kernel", first_line("/proc/sys/kernel/osrelease"));
   print_row("processor", proc_value("/proc/cpuinfo", "model name"));
@@ -77,7 +77,8 @@ int run_doctor() {
     print_row("memory",
               fmt::format("{:.1f} GiB", static_cast<double>(memory.totalram) * memory.mem_unit / kGiB));
   }
-  print_row("memory available", proc_value("/proc/meminfo", "MemAvailable"));
+  double available_kib = std::strtod(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr);
+  print_row("memory available", fmt::format("{:.1f} GiB", available_kib * 1024 / kGiB));
   print_row("transparent huge pages", first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
   std::error_code error;
   auto space = std::filesystem::space(".", error);

@@ -19,24 +19,25 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   }
   check_run_folder(arguments, file.config);
   Session session(file.config);
-  check_before_run(session, file.config);
-  RunStart start = start_run(arguments, file, "eval");
-  EpisodeWriter episodes(start.folder.episodes());
+  BeforeRun before = check_before_run(session, file.config, interrupts);
+  RunFolder folder = open_run_folder(arguments, file);
+  for (const std::string& line : before.lines) log_info("{}", line);
+  EpisodeWriter episodes(folder.episodes());
   PolicyEvaluator evaluator(session, file.config,
                             [&episodes](const EpisodeRecord& record) { episodes.append(record); });
   CancellationSource stop;
-  interrupts.deliver_to(session.executor(), [&stop] { stop.request(CancelReason::kShutdown); });
+  auto delivery =
+      interrupts.deliver_to(session.executor(), [&stop] { stop.request(CancelReason::kShutdown); });
   Evaluation evaluation;
   try {
     evaluation = run(session.executor(), evaluator.evaluate(session.weights(), 0), stop.token(), "eval");
   } catch (const Cancelled&) {
-    log_info("Interrupted; an evaluation has nothing to save before its end.");
+    log_info("Interrupted; the episodes that were finished are in {}.", folder.episodes().string());
     return kExitInterrupted;
   }
-  interrupts.withdraw();
   FigureReport report;
   for (const auto& [name, value] : evaluation.metrics) report.add({name, value, "", {}, file.config.seed});
-  fmt::print("run folder {}\n", start.folder.path().string());
+  fmt::print("run folder {}\n", folder.path().string());
   if (!arguments.json.empty()) report.write(arguments.json);
   return kExitDone;
 }

@@ -154,14 +154,13 @@ int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts)
   RealExecutor executor;
   Chat chat(arguments, executor);
   CancellationSource stop;
-  interrupts.deliver_to(executor, [&stop] { stop.request(CancelReason::kShutdown); });
+  auto delivery = interrupts.deliver_to(executor, [&stop] { stop.request(CancelReason::kShutdown); });
   int status = kExitDone;
   try {
     run(executor, arguments.prompt.empty() ? chat.converse() : chat.answer_once(), stop.token());
   } catch (const Cancelled&) {
     status = kExitInterrupted;
   }
-  interrupts.withdraw();
   return status;
 }
 

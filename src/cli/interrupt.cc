@@ -32,8 +32,7 @@ struct InterruptWatch::Receiver {
   std::function<void()> on_first;
 };
 
-InterruptWatch::InterruptWatch()
-    : interrupted_(std::make_shared<std::atomic<bool>>(false)), receiver_(std::make_unique<Receiver>()) {
+InterruptWatch::InterruptWatch() : receiver_(std::make_unique<Receiver>()) {
   sigset_t signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -46,11 +45,12 @@ InterruptWatch::~InterruptWatch() {
   thread_.join();
 }
 
-void InterruptWatch::deliver_to(Executor& executor, std::function<void()> on_first) {
+InterruptWatch::Delivery InterruptWatch::deliver_to(Executor& executor, std::function<void()> on_first) {
   std::lock_guard lock(receiver_->mutex);
   receiver_->executor = &executor;
   receiver_->on_first = std::move(on_first);
-  if (interrupted_->load()) executor.post(receiver_->on_first);
+  if (interrupted_) executor.post(receiver_->on_first);
+  return Delivery(*this);
 }
 
 void InterruptWatch::withdraw() {
@@ -64,7 +64,7 @@ void InterruptWatch::watch() {
   while (true) {
     int signal_number = 0;
     if (sigwait(&signals, &signal_number) != 0 || signal_number == kStopWatching) return;
-    if (interrupted_->exchange(true)) {
+    if (interrupted_.exchange(true)) {
       say("stoker: stopped at once by a second signal; what was written before stays whole.\n");
       _exit(130);
     }

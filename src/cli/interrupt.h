@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "async/executor.h"
 
@@ -15,7 +16,7 @@ namespace stoker {
 //
 //   InterruptWatch interrupts;
 //   RealExecutor executor;
-//   interrupts.deliver_to(executor, [&] { trainer.request_stop(); });
+//   auto delivery = interrupts.deliver_to(executor, [&] { trainer.request_stop(); });
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -23,18 +24,32 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  // Replaces the receiver; `executor` must outlive the watch or a later withdraw().
-  void deliver_to(Executor& executor, std::function<void()> on_first);
-  // After this returns nothing is posted any more.
-  void withdraw();
+  // While this lives, the first signal is posted to its receiver; after its end nothing is.
+  class Delivery {
+   public:
+    explicit Delivery(InterruptWatch& watch) : watch_(&watch) {}
+    Delivery(Delivery&& other) noexcept : watch_(std::exchange(other.watch_, nullptr)) {}
+    Delivery& operator=(Delivery&&) = delete;
+    ~Delivery() {
+      if (watch_ != nullptr) watch_->withdraw();
+    }
 
-  bool interrupted() const { return interrupted_->load(); }
+   private:
+    InterruptWatch* watch_;
+  };
+
+  // One receiver at a time; `executor` and what `on_first` refers to must outlive the Delivery. A signal that
+  // came before is delivered at once.
+  [[nodiscard]] Delivery deliver_to(Executor& executor, std::function<void()> on_first);
+
+  bool interrupted() const { return interrupted_; }
 
  private:
   struct Receiver;
   void watch();
+  void withdraw();
 
-  std::shared_ptr<std::atomic<bool>> interrupted_;
+  std::atomic<bool> interrupted_ = false;
   std::unique_ptr<Receiver> receiver_;
   std::thread thread_;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "async/cancellation_token.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -33,11 +34,6 @@ void add_run_file(CLI::App& verb, RunFileArguments& arguments) {
                   "Overrides of the run file, for example train.steps=10");
   verb.add_flag("--dry-run", arguments.dry_run, "Print the resolved configuration with origins and end");
   verb.add_option("--json", arguments.json, "Write the printed figures to this file too");
-}
-
-void add_run_folder_flags(CLI::App& verb, RunFileArguments& arguments) {
-  auto* resume = verb.add_flag("--resume", arguments.resume, "Go on with the run in the run folder");
-  verb.add_flag("--overwrite", arguments.overwrite, "Replace the run in the run folder")->excludes(resume);
 }
 
 void add_generate(CLI::App& verb, GenerateArguments& arguments) {
@@ -74,60 +70,92 @@ void refuse_unknown_verb(const CLI::App& app, int argument_count, char** argumen
                                 fmt::join(verbs, ", ")));
 }
 
-int command_line(int argument_count, char** argument_values) {
-  CLI::App app{"Stoker trains language-model agents by reinforcement learning."};
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "stoker 0.1.0");
+// The parsed command line: what each verb was given, and the verb that was chosen.
+struct Invocation {
   Verbosity verbosity;
-  app.add_flag("--quiet", verbosity.quiet, "Only warnings, errors and results");
-  app.add_flag("--verbose", verbosity.verbose, "Also what helps to find a fault");
-  app.add_flag("--log-json", verbosity.json, "Log lines as JSON objects");
-  app.fallthrough();
-
   InitArguments init;
   RunFileArguments run;
   GenerateArguments generate;
   EpisodesArguments episodes;
+  std::filesystem::path replay_folder;
   std::function<int(InterruptWatch&)> chosen;
+};
 
+void add_model_verbs(CLI::App& app, Invocation& invocation) {
   auto* verb = app.add_subcommand(
       "init", "Write a fresh model directory: config.json, tokenizer.json, model.safetensors");
-  verb->add_option("DIRECTORY", init.directory, "Where the model goes")->required();
-  verb->add_option("key=value", init.assignments,
-                   "Sizes, for example size=1M or hidden_size=128; 'stoker keys' lists them");
-  verb->add_flag("--overwrite", init.overwrite, "Replace a model directory");
-  verb->callback([&] { chosen = [&](InterruptWatch&) { return run_init(init); }; });
-
-  verb = app.add_subcommand("sft", "Supervised fine-tuning on conversations");
-  add_run_file(*verb, run);
-  add_run_folder_flags(*verb, run);
-  verb->callback([&] { chosen = [&](InterruptWatch& interrupts) { return run_sft(run, interrupts); }; });
-
-  verb = app.add_subcommand("train", "Reinforcement learning");
-  add_run_file(*verb, run);
-  add_run_folder_flags(*verb, run);
-  verb->callback([&] { chosen = [&](InterruptWatch& interrupts) { return run_train(run, interrupts); }; });
-
-  verb = app.add_subcommand("eval", "Evaluate a model on held-out tasks");
-  add_run_file(*verb, run);
-  add_run_folder_flags(*verb, run);
-  verb->callback([&] { chosen = [&](InterruptWatch& interrupts) { return run_eval(run, interrupts); }; });
+  verb->add_option("DIRECTORY", invocation.init.directory, "Where the model goes")->required();
+  verb->add_option("key=value", invocation.init.assignments,
+                   "For example size=1M, hidden_size=128 or seed=2");
+  verb->add_flag("--overwrite", invocation.init.overwrite, "Replace a model directory");
+  verb->callback([&] { invocation.chosen = [&](InterruptWatch&) { return run_init(invocation.init); }; });
 
   verb = app.add_subcommand("generate", "Chat with a model, or answer one prompt");
-  add_generate(*verb, generate);
-  verb->callback(
-      [&] { chosen = [&](InterruptWatch& interrupts) { return run_generate(generate, interrupts); }; });
+  add_generate(*verb, invocation.generate);
+  verb->callback([&] {
+    invocation.chosen = [&](InterruptWatch& interrupts) {
+      return run_generate(invocation.generate, interrupts);
+    };
+  });
+}
 
-  verb = app.add_subcommand("episodes", "List the episodes of a run, or show one");
-  add_episodes(*verb, episodes);
-  verb->callback([&] { chosen = [&](InterruptWatch&) { return run_episodes(episodes); }; });
+void add_run_verbs(CLI::App& app, Invocation& invocation) {
+  struct RunVerb {
+    const char* name;
+    const char* description;
+    int (*run)(const RunFileArguments&, InterruptWatch&);
+    bool resumes;
+  };
+  for (RunVerb of : {RunVerb{"sft", "Supervised fine-tuning on conversations", run_sft, true},
+                     RunVerb{"train", "Reinforcement learning", run_train, true},
+                     RunVerb{"eval", "Evaluate a model on held-out tasks", run_eval, false}}) {
+    auto* verb = app.add_subcommand(of.name, of.description);
+    add_run_file(*verb, invocation.run);
+    auto* overwrite =
+        verb->add_flag("--overwrite", invocation.run.overwrite, "Replace the run in the run folder");
+    if (of.resumes) {
+      verb->add_flag("--resume", invocation.run.resume, "Go on with the run in the run folder")
+          ->excludes(overwrite);
+    }
+    verb->callback([&invocation, of] {
+      invocation.chosen = [&invocation, of](InterruptWatch& interrupts) {
+        return of.run(invocation.run, interrupts);
+      };
+    });
+  }
+}
+
+void add_looking_verbs(CLI::App& app, Invocation& invocation) {
+  auto* verb = app.add_subcommand("episodes", "List the episodes of a run, or show one");
+  add_episodes(*verb, invocation.episodes);
+  verb->callback(
+      [&] { invocation.chosen = [&](InterruptWatch&) { return run_episodes(invocation.episodes); }; });
+
+  verb = app.add_subcommand("replay", "Take every decision of a run again from its event log and compare");
+  verb->add_option("RUN", invocation.replay_folder, "Run folder")->required();
+  verb->callback(
+      [&] { invocation.chosen = [&](InterruptWatch&) { return run_replay(invocation.replay_folder); }; });
 
   verb =
       app.add_subcommand("doctor", "What this machine has: instruction set, memory, sandbox means, versions");
-  verb->callback([&] { chosen = [](InterruptWatch&) { return run_doctor(); }; });
+  verb->callback([&] { invocation.chosen = [](InterruptWatch&) { return run_doctor(); }; });
 
   verb = app.add_subcommand("keys", "Print every key of a run file as Markdown");
-  verb->callback([&] { chosen = [](InterruptWatch&) { return run_keys(); }; });
+  verb->callback([&] { invocation.chosen = [](InterruptWatch&) { return run_keys(); }; });
+}
+
+int command_line(int argument_count, char** argument_values) {
+  CLI::App app{"Stoker trains language-model agents by reinforcement learning."};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("stoker ") + kVersion);
+  Invocation invocation;
+  app.add_flag("--quiet", invocation.verbosity.quiet, "Only warnings, errors and results");
+  app.add_flag("--verbose", invocation.verbosity.verbose, "Also what helps to find a fault");
+  app.add_flag("--log-json", invocation.verbosity.json, "Log lines as JSON objects");
+  app.fallthrough();
+  add_model_verbs(app, invocation);
+  add_run_verbs(app, invocation);
+  add_looking_verbs(app, invocation);
 
   refuse_unknown_verb(app, argument_count, argument_values);
   try {
@@ -135,10 +163,10 @@ int command_line(int argument_count, char** argument_values) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitDone : kExitWrongUse;
   }
-  verbosity.apply();
-  run.quiet = verbosity.quiet;
+  invocation.verbosity.apply();
+  invocation.run.quiet = invocation.verbosity.quiet;
   InterruptWatch interrupts;
-  return chosen(interrupts);
+  return invocation.chosen(interrupts);
 }
 
 }  // namespace
@@ -150,6 +178,9 @@ int main(int argument_count, char** argument_values) {
   } catch (const stoker::Error& error) {
     stoker::log_error("{}", error.what());
     return error.kind() == stoker::ErrorKind::kInput ? stoker::kExitWrongUse : stoker::kExitFailed;
+  } catch (const stoker::Cancelled&) {
+    stoker::log_info("Interrupted before the run began; nothing was written.");
+    return stoker::kExitInterrupted;
   } catch (const std::bad_alloc&) {
     stoker::log_error(
         "Out of memory: this machine has too little for the run; use a smaller model, engine.max_batch or "

@@ -26,10 +26,6 @@ void add_metrics(const EvaluationResult& result, const std::string& prefix, Metr
 
 }  // namespace
 
-std::string sampling_name(double temperature) {
-  return temperature == 0 ? "greedy" : fmt::format("temperature_{:g}", temperature);
-}
-
 std::string evaluation_line(int64_t step, const MetricMap& metrics, const std::vector<double>& temperatures) {
   std::string line = fmt::format("evaluation at step {}: success", step);
   for (size_t i = 0; i < temperatures.size(); ++i) {

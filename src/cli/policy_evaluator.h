@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run_file.h"
 #include "cli/session.h"
 #include "rollout/evaluation.h"
 #include "train/trainer.h"
@@ -31,9 +32,6 @@ class PolicyEvaluator final : public Evaluator {
   std::function<void(const EpisodeRecord&)> episode_finished_;
   std::unique_ptr<TaskSource> tasks_;
 };
-
-// "greedy" for 0, else "temperature_0.7".
-std::string sampling_name(double temperature);
 
 // One line for people: "step 20: success 0.918 greedy, 0.867 at temperature 1".
 std::string evaluation_line(int64_t step, const MetricMap& metrics, const std::vector<double>& temperatures);

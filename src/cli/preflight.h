@@ -1,27 +1,46 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
 #include "cli/session.h"
 
 namespace stoker {
 
-// What can be known before a run starts, in seconds: the first prompt rendered and shown, one call parsed,
-// one tool run, one reward computed, and the memory that the run will take. Throws Error(kInput) naming what
-// is wrong and the remedy.
-void check_before_run(Session& session, const RunConfig& config);
+// What the checks before a run found, to be shown and logged once the run folder is there.
+struct BeforeRun {
+  std::vector<std::string> lines;
+  std::vector<ToolSchema> tools;  // that the environment offers
+};
 
-// Bytes that a run takes, by part.
+// One episode without a model, with the deadlines of the run file: the first prompt rendered, one call of
+// each tool parsed and run, the rewards computed. Throws Error(kInput) naming what is wrong and the remedy,
+// and Cancelled when interrupted.
+BeforeRun check_environment(Session& session, const RunConfig& config, InterruptWatch& interrupts);
+
+// The same, after the memory that the run will take and every setting that an engine or an episode would
+// refuse.
+BeforeRun check_before_run(Session& session, const RunConfig& config, InterruptWatch& interrupts);
+
+// The tokens' text as one line of JSON; of a long one the beginning and the end.
+std::string excerpt(const Tokenizer& tokenizer, std::span<const int32_t> tokens);
+
+// Bytes that a run takes, by part; upper estimates.
 struct MemoryPlan {
-  double weights = 0;      // current, published and packed
+  double weights = 0;      // of learner and engines, plain and packed
   double optimizer = 0;    // gradients and moments
-  double cache = 0;        // keys and values of the engine
-  double activations = 0;  // of one micro-batch, upper estimate
+  double cache = 0;        // keys and values of the engines
+  double activations = 0;  // of one micro-batch
   double available = 0;    // what the machine has left
 
   double total() const { return weights + optimizer + cache + activations; }
 };
-MemoryPlan plan_memory(const ModelConfig& model, const EngineConfig& engine, int64_t micro_batch_tokens);
+MemoryPlan plan_memory(const ModelConfig& model, int64_t cache_megabytes, int64_t micro_batch_tokens);
 
-// Shows the plan and throws Error(kInput) with the setting to change when it does not fit.
-void check_memory(const MemoryPlan& plan);
+// The plan as one line; throws Error(kInput) with the setting to lower when it does not fit.
+std::string check_memory(const MemoryPlan& plan, const std::string& activations_key);
 
 }  // namespace stoker

@@ -2,6 +2,8 @@
 
 namespace stoker {
 
+Constraint share_above_zero() { return {.minimum = 0, .maximum = 1, .minimum_excluded = true}; }
+
 SamplingParameters sampling_parameters(const SamplingConfig& config) {
   return {.temperature = static_cast<float>(config.temperature),
           .top_k = config.top_k,

@@ -12,6 +12,9 @@ namespace stoker {
 
 // The `rollout` section of a run file: episodes, groups and the staleness contract.
 
+// Above 0, at most 1.
+Constraint share_above_zero();
+
 struct SamplingConfig {
   double temperature = 1.0;
   double top_p = 1.0;
@@ -22,7 +25,7 @@ struct SamplingConfig {
   void for_each_field(V& visit) {
     visit("temperature", temperature,
           "Of training episodes. 0 is greedy, which leaves nothing to learn from.", between(0, 100));
-    visit("top_p", top_p, "Smallest set of tokens whose mass reaches it; 1: off.", between(0, 1));
+    visit("top_p", top_p, "Smallest set of tokens whose mass reaches it; 1: off.", share_above_zero());
     visit("top_k", top_k, "The k likeliest tokens; 0: off.", at_least(0));
     visit("min_p", min_p, "Tokens of at least this share of the likeliest's probability; 0: off.",
           between(0, 1));

@@ -29,6 +29,7 @@ struct AgentConfig {
   double tool_timeout_seconds = 30;
   int max_parallel_calls = 8;
   int max_result_bytes = 16384;
+  std::string keep_of_result = "start";
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -39,6 +40,8 @@ struct AgentConfig {
     visit("tool_timeout_seconds", tool_timeout_seconds, "Deadline of one tool call.", above_or_infinite(0));
     visit("max_parallel_calls", max_parallel_calls, "Calls of one turn that run side by side.", at_least(1));
     visit("max_result_bytes", max_result_bytes, "Longer tool results are cut.", at_least(16));
+    visit("keep_of_result", keep_of_result, "Which part of a result that is cut the model sees.",
+          one_of({"start", "end"}));
   }
 };
 
@@ -46,6 +49,7 @@ struct EngineConfig {
   int max_batch = 256;
   int cache_megabytes = 512;
   int prefill_tokens = 512;
+  bool prefix_cache = true;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -53,6 +57,8 @@ struct EngineConfig {
     visit("cache_megabytes", cache_megabytes, "Memory of the key-value cache.", at_least(1));
     visit("prefill_tokens", prefill_tokens,
           "Context tokens computed in one step beside the decoding sequences.", at_least(1));
+    visit("prefix_cache", prefix_cache,
+          "Share computed prompts between the samples of a group and between turns.");
   }
 };
 
@@ -63,6 +69,7 @@ struct EvaluateConfig {
   int max_concurrent_episodes = 256;
   double top_p = 1.0;
   int top_k = 0;
+  double min_p = 0;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -73,8 +80,9 @@ struct EvaluateConfig {
           between(0, 100));
     visit("max_concurrent_episodes", max_concurrent_episodes, "Evaluation episodes that run at once.",
           at_least(1));
-    visit("top_p", top_p, "As in rollout.sampling.", between(0, 1));
+    visit("top_p", top_p, "As in rollout.sampling.", share_above_zero());
     visit("top_k", top_k, "As in rollout.sampling.", at_least(0));
+    visit("min_p", min_p, "As in rollout.sampling.", between(0, 1));
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "base/hash.h"
 
@@ -27,9 +29,19 @@ void check_together(const RunConfig& config, const ConfigReader& reader) {
     throw input_error(fmt::format("{} is empty; give at least one, 0 for greedy.",
                                   reader.describe("evaluate.temperatures")));
   }
+  std::set<std::string> names;
+  for (double temperature : config.evaluate.temperatures) {
+    if (names.insert(sampling_name(temperature)).second) continue;
+    throw input_error(fmt::format("{} holds {:g} twice; each temperature is evaluated once.",
+                                  reader.describe("evaluate.temperatures"), temperature));
+  }
 }
 
 }  // namespace
+
+std::string sampling_name(double temperature) {
+  return temperature == 0 ? "greedy" : fmt::format("temperature_{:g}", temperature);
+}
 
 RunFile read_run_file(const RunFileArguments& arguments) {
   RunFile file;

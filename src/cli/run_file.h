@@ -17,4 +17,7 @@ struct RunFile {
 // Throws Error(kInput) for what is wrong in itself; values that do not fit together are named by both keys.
 RunFile read_run_file(const RunFileArguments& arguments);
 
+// Names an evaluation's sampling in metrics and episodes: "greedy" for temperature 0, else "temperature_0.7".
+std::string sampling_name(double temperature);
+
 }  // namespace stoker

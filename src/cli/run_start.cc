@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -23,15 +25,36 @@ void copy_tokenizer(const fs::path& model, const fs::path& folder) {
   }
 }
 
+bool lies_inside(const fs::path& path, const fs::path& folder) {
+  std::error_code error;
+  fs::path inner = fs::weakly_canonical(path, error), outer = fs::weakly_canonical(folder, error);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
 }  // namespace
 
 void check_run_folder(const RunFileArguments& arguments, const RunConfig& config) {
   RunFolder::check(config.output, existing_policy(arguments));
+  if (!arguments.overwrite) return;
+  for (const std::string& input : {config.model.path, config.sft.conversations}) {
+    if (input.empty() || !lies_inside(input, config.output)) continue;
+    throw input_error(
+        fmt::format("{} lies inside the run folder {}, which --overwrite would delete; choose another "
+                    "folder with output=FOLDER.",
+                    input, config.output));
+  }
+}
+
+RunFolder open_run_folder(const RunFileArguments& arguments, const RunFile& file) {
+  RunFolder folder(file.config.output, existing_policy(arguments));
+  open_log_file(folder.log_file());
+  folder.save_configuration(file.resolved);
+  copy_tokenizer(file.config.model.path, folder.path());
+  return folder;
 }
 
 RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase) {
-  RunFolder folder(file.config.output, existing_policy(arguments));
-  open_log_file(folder.log_file());
+  RunFolder folder = open_run_folder(arguments, file);
   CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, file.config.model.path);
   RunStart start{.folder = folder, .checkpoints = checkpoints, .state = {}, .checkpoint = std::nullopt};
   start.state.phase = phase;
@@ -55,8 +78,6 @@ RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const
     }
   }
   start.state.run_digest = file.digest;
-  folder.save_configuration(file.resolved);
-  copy_tokenizer(file.config.model.path, folder.path());
   return start;
 }
 

@@ -21,13 +21,18 @@ struct RunStart {
   }
 };
 
-// Throws the Error(kInput) of a run folder that the flags do not allow; touches nothing.
+// Throws the Error(kInput) of a run folder that the flags do not allow, or that would overwrite the model or
+// the data that the run reads; touches nothing.
 void check_run_folder(const RunFileArguments& arguments, const RunConfig& config);
 
 // Creates or opens the run folder as the flags say, opens its log, and writes the resolved configuration and
 // the tokenizer's files into it. Under --resume the newest whole checkpoint is found; a run folder without
 // one starts from the beginning, with a warning, and a run file that differs from the run's is told.
 RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase);
+
+// Creates the run folder of a verb without checkpoints, opens its log and writes configuration and tokenizer
+// into it.
+RunFolder open_run_folder(const RunFileArguments& arguments, const RunFile& file);
 
 // The learner's weights: the model's, or those of the checkpoint.
 Weights starting_weights(const RunStart& start, const Session& session);

@@ -24,7 +24,8 @@ std::unique_ptr<Agent> make_agent(const AgentConfig& config) {
   if (config.kind == "conversation") return make_conversation_agent();
   return make_tool_agent({.tool_timeout_seconds = config.tool_timeout_seconds,
                           .max_parallel_calls = config.max_parallel_calls,
-                          .max_result_bytes = config.max_result_bytes});
+                          .max_result_bytes = config.max_result_bytes,
+                          .keep_end_of_result = config.keep_of_result == "end"});
 }
 
 }  // namespace
@@ -48,6 +49,7 @@ Session::Session(const RunConfig& config)
     : config_(config),
       compute_(compute_threads(config.threads)),
       blocking_({.threads = 4, .name = "blocking"}),
+      world_({.threads = 16, .name = "world", .abandon_after = std::chrono::seconds(2)}),
       tokenizer_(Tokenizer::load(required_model_path(config))),
       renderer_(tokenizer_,
                 {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools}),
@@ -59,6 +61,7 @@ std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
   NativeEngineOptions options{.max_batch = config_.engine.max_batch,
                               .max_cache_bytes = int64_t{config_.engine.cache_megabytes} << 20,
                               .prefill_chunk = config_.engine.prefill_tokens,
+                              .prefix_cache = config_.engine.prefix_cache,
                               .vocabulary_size = vocabulary_size(),
                               .tokenizer = tokenizer_};
   return std::make_unique<NativeEngine>(executor_, compute_, weights, options);
@@ -74,7 +77,7 @@ std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const Sampli
     settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
   }
   return std::make_unique<EpisodeRunner>(settings, engine, *environment_, *agent_, tokenizer_, renderer_,
-                                         environment_->rewards(), config_.rollout.reward_weights);
+                                         world_, environment_->rewards(), config_.rollout.reward_weights);
 }
 
 std::unique_ptr<EpisodeRunner> Session::training_runner(Engine& engine) {
@@ -84,7 +87,8 @@ std::unique_ptr<EpisodeRunner> Session::training_runner(Engine& engine) {
 std::unique_ptr<EpisodeRunner> Session::evaluation_runner(Engine& engine, double temperature) {
   SamplingParameters sampling{.temperature = static_cast<float>(temperature),
                               .top_k = config_.evaluate.top_k,
-                              .top_p = static_cast<float>(config_.evaluate.top_p)};
+                              .top_p = static_cast<float>(config_.evaluate.top_p),
+                              .min_p = static_cast<float>(config_.evaluate.min_p)};
   return make_runner(engine, sampling, RandomPurpose::kEvaluate);
 }
 

@@ -27,10 +27,12 @@ class Session {
   RealExecutor& executor() { return executor_; }
   ComputePool& compute() { return compute_; }
   Pool& blocking() { return blocking_; }
+  Pool& world() { return world_; }  // for blocking code of environments, tools and rewards
   const TokenizerPtr& tokenizer() const { return tokenizer_; }
   const ChatMlRenderer& renderer() const { return renderer_; }
   const WeightsPtr& weights() const { return weights_; }
   EnvironmentKind& environment() const { return *environment_; }
+  Agent& agent() const { return *agent_; }
   int32_t vocabulary_size() const { return tokenizer_->vocabulary_size(); }
 
   // An engine that serves `weights`. Must be closed on the loop before it dies.
@@ -47,6 +49,7 @@ class Session {
   RealExecutor executor_;
   ComputePool compute_;
   Pool blocking_;
+  Pool world_;  // where environments, tools and rewards block; gives up on what never returns
   TokenizerPtr tokenizer_;
   ChatMlRenderer renderer_;
   WeightsPtr weights_;

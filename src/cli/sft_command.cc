@@ -21,16 +21,27 @@ std::vector<RunRecorder::Column> step_columns() {
   return {{"loss", "loss", "{:.4f}"},
           {"grad_norm", "grad norm", "{:.3f}"},
           {"learning_rate", "lr", "{:.2e}"},
-          {"tokens_per_second", "tok/s", "{:.0f}"},
+          {"training_tok/s", "tok/s", "{:.0f}"},
           {"step_time", "step", "{:.3f}s"}};
 }
 
-std::unique_ptr<SftExampleSource> make_examples(const RunConfig& config, Session& session) {
+// Demonstrations are rendered as rollouts will be: with the tools that the environment offers.
+std::unique_ptr<SftExampleSource> make_examples(const RunConfig& config, Session& session,
+                                                std::vector<ToolSchema> tools) {
   auto seed = static_cast<uint64_t>(config.seed);
   if (config.sft.conversations.empty()) {
-    return demonstration_examples(session.environment(), session.renderer(), seed);
+    return demonstration_examples(session.environment(), session.renderer(), std::move(tools), seed);
   }
   return conversation_examples(ConversationFile(config.sft.conversations), session.renderer(), seed);
+}
+
+BeforeRun check_sft(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
+  std::string memory = check_memory(
+      plan_memory(session.weights()->config(), 0, config.sft.micro_batch_tokens), "sft.micro_batch_tokens");
+  if (!config.sft.conversations.empty()) return {.lines = {memory}, .tools = {}};
+  BeforeRun report = check_environment(session, config, interrupts);
+  report.lines.insert(report.lines.begin(), memory);
+  return report;
 }
 
 }  // namespace
@@ -44,14 +55,14 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   }
   check_run_folder(arguments, file.config);
   Session session(config);
-  std::unique_ptr<SftExampleSource> examples = make_examples(config, session);
-  check_memory(
-      plan_memory(session.weights()->config(), {.cache_megabytes = 0}, config.sft.micro_batch_tokens));
+  BeforeRun before = check_sft(session, config, interrupts);
+  std::unique_ptr<SftExampleSource> examples = make_examples(config, session, before.tools);
   SftExample first = examples->example(0);
-  log_info("First example ({} tokens, {} trained): {}", first.tokens.size(), first.trained_count(),
-           Json(session.tokenizer()->decode(first.tokens)).dump());
 
   RunStart start = start_run(arguments, file, "sft");
+  for (const std::string& line : before.lines) log_info("{}", line);
+  log_info("First example ({} tokens, {} trained): {}", first.tokens.size(), first.trained_count(),
+           excerpt(*session.tokenizer(), first.tokens));
   cpu::CpuLearner learner(starting_weights(start, session), optimizer_options(config.sft.optimizer),
                           session.vocabulary_size(), session.compute());
   if (start.checkpoint)
@@ -66,9 +77,8 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
                    recorder.record_step(step, metrics);
                  }};
   SftTrainer trainer(config.sft, config.checkpoint, parts, start.state);
-  interrupts.deliver_to(session.executor(), [&trainer] { trainer.request_stop(); });
+  auto delivery = interrupts.deliver_to(session.executor(), [&trainer] { trainer.request_stop(); });
   SftSummary summary = run(session.executor(), trainer.run(), {}, "sft");
-  interrupts.withdraw();
   recorder.finish();
 
   WeightsPtr weights = run(session.executor(), learner.snapshot());

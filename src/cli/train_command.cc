@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <functional>
 
@@ -35,6 +37,25 @@ std::vector<RunRecorder::Column> step_columns() {
           {"staleness/lag/mean", "lag", "{:.2f}"}};
 }
 
+// Whether the run up to `state` has consumed the episode; others are played again, and evaluations behind it
+// too.
+bool belongs_to(const TrainState& state, const EpisodeRecord& record) {
+  long long step = 0;
+  if (std::sscanf(record.purpose.c_str(), "step %lld ", &step) == 1) return step <= state.step;
+  bool open = std::find(state.open_ordinals.begin(), state.open_ordinals.end(), record.id.task_ordinal) !=
+              state.open_ordinals.end();
+  return record.id.task_ordinal < state.next_ordinal && !open;
+}
+
+// The run folder's episodes, those behind the checkpoint of a resumed run removed.
+std::filesystem::path episodes_to_continue(const RunStart& start) {
+  std::filesystem::path folder = start.folder.episodes();
+  if (start.checkpoint && std::filesystem::is_directory(folder)) {
+    keep_episodes(folder, [&start](const EpisodeRecord& record) { return belongs_to(start.state, record); });
+  }
+  return folder;
+}
+
 // One reinforcement-learning run, from its parts to its end. Members are in order of dependence.
 class TrainingRun {
  public:
@@ -46,7 +67,7 @@ class TrainingRun {
                  session.vocabulary_size(), session.compute()),
         recorder_(session.executor(), start.folder.path(), config_.rollout.steps, step_columns(), quiet,
                   start.resume_step()),
-        episodes_(start.folder.episodes()),
+        episodes_(episodes_to_continue(start)),
         event_log_(start.folder.event_file(), start.checkpoint.has_value()),
         tasks_(session.environment().training_tasks(static_cast<uint64_t>(config_.seed))),
         evaluator_(session, config_, [this](const EpisodeRecord& record) { episodes_.append(record); }) {
@@ -96,8 +117,19 @@ class TrainingRun {
     options.first_version = start_.state.version;
     options.trained_batches = start_.state.step;
     options.event_log = [this](const Json& line) { event_log_.write_line(line.dump()); };
-    options.episode_finished = [this](const EpisodeRecord& record) { episodes_.append(record); };
+    options.episode_finished = [this](const EpisodeRecord& record) { finish_episode(record); };
     return options;
+  }
+
+  void finish_episode(const EpisodeRecord& record) {
+    episodes_.append(record);
+    if (timed_out_ || !record.failure) return;
+    const std::string& reason = record.failure->reason;
+    timed_out_ = reason == "timeout" || reason == "wall_clock";
+    if (!timed_out_) return;
+    log_warning(
+        "A wall-clock limit ended episode {} ({}): from here on this run need not repeat bit for bit.",
+        record.id.to_string(), record.failure->name());
   }
 
   TrainerOptions trainer_options() const {
@@ -149,6 +181,7 @@ class TrainingRun {
   std::unique_ptr<Trainer> trainer_;
   std::vector<std::pair<int64_t, MetricMap>> evaluations_;
   bool stop_requested_ = false;
+  bool timed_out_ = false;
 };
 
 // success_before, success_after (greedy), success_before_sampled, success_after_sampled; other temperatures
@@ -189,12 +222,12 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   check_training(file.config.train, file.config.rollout.group_size, file.config.rollout.sampling.temperature);
   check_run_folder(arguments, file.config);
   Session session(file.config);
-  check_before_run(session, file.config);
+  BeforeRun before = check_before_run(session, file.config, interrupts);
   RunStart start = start_run(arguments, file, "train");
+  for (const std::string& line : before.lines) log_info("{}", line);
   TrainingRun training(file, session, start, arguments.quiet);
-  interrupts.deliver_to(session.executor(), [&training] { training.request_stop(); });
+  auto delivery = interrupts.deliver_to(session.executor(), [&training] { training.request_stop(); });
   TrainSummary summary = run(session.executor(), training.run(), {}, "train");
-  interrupts.withdraw();
 
   FigureReport report;
   add_success(file.config, training, report);

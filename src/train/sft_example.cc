@@ -15,8 +15,9 @@ namespace {
 
 class DemonstrationExamples final : public SftExampleSource {
  public:
-  DemonstrationExamples(const EnvironmentKind& kind, const Renderer& renderer, uint64_t seed)
-      : kind_(kind), renderer_(renderer), seed_(seed) {
+  DemonstrationExamples(const EnvironmentKind& kind, const Renderer& renderer, std::vector<ToolSchema> tools,
+                        uint64_t seed)
+      : kind_(kind), renderer_(renderer), tools_(std::move(tools)), seed_(seed) {
     if (!kind_.demonstration(0, seed_)) {
       throw input_error(
           "This environment has no demonstrations of its own: name a file of conversations for supervised "
@@ -26,12 +27,14 @@ class DemonstrationExamples final : public SftExampleSource {
   SftExample example(uint64_t index) const override {
     std::optional<Demonstration> demonstration = kind_.demonstration(index, seed_);
     if (!demonstration) throw input_error(fmt::format("The environment has no demonstration {}.", index));
-    return make_sft_example(renderer_, demonstration->messages, fmt::format("Demonstration {}", index));
+    return make_sft_example(renderer_, demonstration->messages, tools_,
+                            fmt::format("Demonstration {}", index));
   }
 
  private:
   const EnvironmentKind& kind_;
   const Renderer& renderer_;
+  std::vector<ToolSchema> tools_;
   uint64_t seed_;
 };
 
@@ -41,7 +44,7 @@ class ConversationExamples final : public SftExampleSource {
       : conversations_(std::move(conversations)), order_(conversations_.size(), seed), renderer_(renderer) {}
   SftExample example(uint64_t index) const override {
     uint64_t row = order_.row(index);
-    return make_sft_example(renderer_, conversations_.conversation(row).messages,
+    return make_sft_example(renderer_, conversations_.conversation(row).messages, {},
                             fmt::format("Conversation {} of the file", row + 1));
   }
 
@@ -58,8 +61,8 @@ int64_t SftExample::trained_count() const {
 }
 
 SftExample make_sft_example(const Renderer& renderer, std::span<const Message> messages,
-                            const std::string& what) {
-  Result<RenderedTokens> rendered = renderer.render(messages, {}, false);
+                            std::span<const ToolSchema> tools, const std::string& what) {
+  Result<RenderedTokens> rendered = renderer.render(messages, tools, false);
   if (!rendered)
     throw input_error(fmt::format("{} cannot be rendered: {}", what, rendered.failure().message));
   SftExample example{.tokens = std::move(rendered->ids)};
@@ -77,8 +80,9 @@ SftExample make_sft_example(const Renderer& renderer, std::span<const Message> m
 }
 
 std::unique_ptr<SftExampleSource> demonstration_examples(const EnvironmentKind& kind,
-                                                         const Renderer& renderer, uint64_t seed) {
-  return std::make_unique<DemonstrationExamples>(kind, renderer, seed);
+                                                         const Renderer& renderer,
+                                                         std::vector<ToolSchema> tools, uint64_t seed) {
+  return std::make_unique<DemonstrationExamples>(kind, renderer, std::move(tools), seed);
 }
 
 std::unique_ptr<SftExampleSource> conversation_examples(ConversationFile conversations,

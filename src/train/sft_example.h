@@ -26,7 +26,7 @@ struct SftExample {
 // names the conversation in errors: one that the template cannot express or without an assistant token throws
 // Error(kInput).
 SftExample make_sft_example(const Renderer& renderer, std::span<const Message> messages,
-                            const std::string& what);
+                            std::span<const ToolSchema> tools, const std::string& what);
 
 // The stream of examples, a pure function of the index, so that a resumed run sees the same ones.
 class SftExampleSource {
@@ -35,10 +35,11 @@ class SftExampleSource {
   virtual SftExample example(uint64_t index) const = 0;
 };
 
-// Demonstrations of an environment kind. Throws Error(kInput) when the kind has none. References must outlive
-// it.
+// Demonstrations of an environment kind, rendered with the tools that it offers. Throws Error(kInput) when
+// the kind has none. References must outlive it.
 std::unique_ptr<SftExampleSource> demonstration_examples(const EnvironmentKind& kind,
-                                                         const Renderer& renderer, uint64_t seed);
+                                                         const Renderer& renderer,
+                                                         std::vector<ToolSchema> tools, uint64_t seed);
 // Conversations of a file, in epochs, each in an order of its own by the seed. The renderer must outlive it.
 std::unique_ptr<SftExampleSource> conversation_examples(ConversationFile conversations,
                                                         const Renderer& renderer, uint64_t seed);

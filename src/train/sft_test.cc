@@ -238,7 +238,7 @@ std::vector<Message> calculator_conversation() {
 TEST(SftExamples, OnlyTheAssistantIsTrainedItsEndTokenIncluded) {
   TokenizerPtr tokenizer = demo_tokenizer();
   ChatMlRenderer renderer(tokenizer, {.list_tools = false});
-  SftExample example = make_sft_example(renderer, calculator_conversation(), "the conversation");
+  SftExample example = make_sft_example(renderer, calculator_conversation(), {}, "the conversation");
   ASSERT_EQ(example.tokens.size(), example.trained.size());
   std::string trained, context;
   for (size_t i = 0; i < example.tokens.size(); ++i) {
@@ -258,7 +258,7 @@ TEST(SftExamples, ConversationWithoutAnAssistantIsNamed) {
   ChatMlRenderer renderer(demo_tokenizer(), {.list_tools = false});
   std::vector<Message> messages = {{.role = Role::kUser, .content = "hello"}};
   std::string sentence =
-      input_error_of([&] { make_sft_example(renderer, messages, "Conversation 7 of the file"); });
+      input_error_of([&] { make_sft_example(renderer, messages, {}, "Conversation 7 of the file"); });
   EXPECT_NE(sentence.find("Conversation 7 of the file"), std::string::npos) << sentence;
 }
 

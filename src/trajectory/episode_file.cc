@@ -131,4 +131,19 @@ std::vector<EpisodeRecord> find_episodes(const fs::path& folder, const EpisodeId
   return records;
 }
 
+void keep_episodes(const fs::path& folder, const std::function<bool(const EpisodeRecord& record)>& keep) {
+  for (const fs::path& file : list_episode_files(folder)) {
+    std::string kept;
+    bool changed = false;
+    for_each_line(file, [&](std::string_view line, size_t number, bool complete) {
+      bool stays = complete && keep(EpisodeRecord::from_json(
+                                   Json::parse(line, file.string() + ", line " + std::to_string(number))));
+      changed = changed || !stays;
+      if (stays) kept.append(line).push_back('\n');
+      return true;
+    });
+    if (changed) write_file_atomic(file, kept);
+  }
+}
+
 }  // namespace stoker

@@ -58,4 +58,10 @@ void for_each_episode(
 // ids. Parses the matching lines only.
 std::vector<EpisodeRecord> find_episodes(const std::filesystem::path& folder, const EpisodeId& id);
 
+// Removes the records for which `keep` is false, file by file, each written beside and renamed: what a run
+// that goes on from a checkpoint drops, because it plays those episodes again. A cut last line is dropped
+// too.
+void keep_episodes(const std::filesystem::path& folder,
+                   const std::function<bool(const EpisodeRecord& record)>& keep);
+
 }  // namespace stoker
