@@ -81,7 +81,8 @@ class TrainingRun {
     engine_ = session_.make_engine(weights);
     runner_ = session_.training_runner(*engine_);
     orchestrator_ = std::make_unique<Orchestrator>(orchestrator_options(), *runner_, *tasks_, *engine_);
-    source_ = std::make_unique<OrchestratorSource>(*orchestrator_, *engine_, session_.executor());
+    source_ =
+        std::make_unique<OrchestratorSource>(*orchestrator_, *engine_, session_.executor(), runner_.get());
     trainer_ = std::make_unique<Trainer>(trainer_options(), trainer_parts(), start_.state);
     TrainSummary summary;
     std::exception_ptr failure;

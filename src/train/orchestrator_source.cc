@@ -10,8 +10,13 @@ void OrchestratorSource::add_metrics(const RolloutBatch& batch, MetricMap& metri
   metrics["queue/ready_groups"] = controller.ready_groups();
   metrics["queue/running_episodes"] = controller.running_episodes();
   metrics["rollout/dropped_groups"] = static_cast<double>(controller.dropped_groups());
+  metrics["rollout/stale_groups"] = static_cast<double>(controller.stale_groups());
   metrics["rollout/retried_episodes"] = static_cast<double>(controller.retried_episodes());
   metrics["rollout/late_events"] = static_cast<double>(controller.late_events());
+  if (runner_ != nullptr) {
+    metrics["environment/abandoned"] = static_cast<double>(runner_->abandoned_environments());
+    metrics["environment/abandoned_calls"] = static_cast<double>(runner_->abandoned_calls());
+  }
   add_engine_metrics(metrics);
 }
 

@@ -91,8 +91,8 @@ void add_metrics(const PolicyStepResult& result, MetricMap& metrics) {
   metrics["clip_ratio/region_mean"] = ratio(result.clipped_low + result.clipped_high, result.tokens);
   metrics["sampling/importance_sampling_ratio/mean"] = ratio(result.ratio_sum, result.tokens);
   metrics["sampling/importance_sampling_ratio/max"] = result.ratio_max;
-  metrics["staleness/lag/mean"] = ratio(static_cast<double>(result.lag_sum), result.tokens);
-  metrics["staleness/lag/max"] = static_cast<double>(result.lag_max);
+  metrics["staleness/trained_lag/mean"] = ratio(static_cast<double>(result.lag_sum), result.tokens);
+  metrics["staleness/trained_lag/max"] = static_cast<double>(result.lag_max);
 
   Mismatch all = result.current;
   all.merge(result.lagged);

@@ -146,7 +146,7 @@ TEST(PolicyStep, SplitsTheDisagreementByLag) {
   add_metrics(outcome.result, metrics);
   EXPECT_EQ(metrics.count("sampling/lag_0/k3"), 0u);
   EXPECT_GT(metrics.at("sampling/lagged/k3"), 0.0);
-  EXPECT_EQ(metrics.at("staleness/lag/mean"), 2.0);
+  EXPECT_EQ(metrics.at("staleness/trained_lag/mean"), 2.0);
 
   Weights older = start;
   older.set_version(3);

@@ -125,7 +125,7 @@ TEST_F(TrainerTest, EveryStepHasTheNumbersUsersLookFor) {
                            "sampling/lag_0/k3",
                            "sampling/lag_0/logp_difference/max",
                            "sampling/sampling_logp_difference/mean",
-                           "staleness/lag/mean",
+                           "staleness/trained_lag/mean",
                            "num_tokens",
                            "episodes",
                            "step_time",
@@ -238,8 +238,8 @@ TEST_F(TrainerTest, CheckpointsComeOnTheirCadenceAndAtTheEnd) {
 TEST_F(TrainerTest, LaggedSamplesAreTrainedAndTheLagIsReported) {
   TrainingRun training(options_for(6), {.lag = 2});
   training.go();
-  EXPECT_EQ(training.steps[0].second.at("staleness/lag/max"), 0.0);
-  EXPECT_EQ(training.steps[5].second.at("staleness/lag/max"), 2.0);
+  EXPECT_EQ(training.steps[0].second.at("staleness/trained_lag/max"), 0.0);
+  EXPECT_EQ(training.steps[5].second.at("staleness/trained_lag/max"), 2.0);
   EXPECT_GT(training.steps[5].second.at("sampling/lagged/logp_difference/max"), 0.0);
 }
 
