@@ -12,82 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace stoker {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The error of a failed system call: "Cannot write /x: No space left on device; free some space ...".
-Error file_error(const char* verb, const fs::path& path, int code) {
-  const char* remedy = "";
-  ErrorKind kind = ErrorKind::kResource;
-  switch (code) {
-    case ENOENT:
-      kind = ErrorKind::kInput;
-      remedy = "; check the path";
-      break;
-    case EISDIR:
-    case ENOTDIR:
-      kind = ErrorKind::kInput;
-      remedy = "; check whether a file or a folder is meant";
-      break;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      remedy = "; change the permissions or choose another place";
-      break;
-    case ENOSPC:
-    case EDQUOT:
-      remedy = "; free some space on that disk and run again";
-      break;
-    case EMFILE:
-    case ENFILE:
-      remedy = "; raise the limit of open files (ulimit -n)";
-      break;
-    default:
-      break;
-  }
-  return Error(kind, fmt::format("Cannot {} {}: {}{}.", verb, path.string(), std::strerror(code), remedy));
-}
-
-// Owns a file descriptor until released.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
-
-int open_or_throw(const fs::path& path, int flags, const char* verb) {
-  int descriptor;
-  do {
-    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  } while (descriptor < 0 && errno == EINTR);
-  if (descriptor < 0) throw file_error(verb, path, errno);
-  return descriptor;
-}
-
-// errno of the failure, or 0 when all bytes are written.
-int write_all(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  return 0;
-}
 
 // Bytes read, fewer than asked only at the end of the file.
 size_t read_some(int descriptor, char* buffer, size_t size, const fs::path& path) {
@@ -102,6 +33,24 @@ size_t read_some(int descriptor, char* buffer, size_t size, const fs::path& path
   return total;
 }
 
+// Exactly `size` bytes from `offset` on; a file that ends before has been cut meanwhile.
+void read_at(int descriptor, char* buffer, size_t size, off_t offset, const fs::path& path) {
+  while (size > 0) {
+    ssize_t got = ::pread(descriptor, buffer, size, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw file_error("read", path, errno);
+    if (got == 0) {
+      throw resource_error(
+          fmt::format("Cannot read {}: another process has cut it short meanwhile; let one "
+                      "process at a time write it.",
+                      path.string()));
+    }
+    buffer += got;
+    size -= static_cast<size_t>(got);
+    offset += got;
+  }
+}
+
 size_t file_size(int descriptor, const fs::path& path) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) throw file_error("read", path, errno);
@@ -109,37 +58,10 @@ size_t file_size(int descriptor, const fs::path& path) {
   return static_cast<size_t>(status.st_size);
 }
 
-// Makes a rename or creation within `folder` durable.
-void sync_folder(const fs::path& folder) {
-  Descriptor descriptor(
-      open_or_throw(folder.empty() ? fs::path(".") : folder, O_RDONLY | O_DIRECTORY, "open"));
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) throw file_error("flush", folder, errno);
-}
-
-// `path` without a trailing slash, so that "a/" and "a" name the same target.
-fs::path trimmed(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
-
-// A name beside `path` that no other process uses.
-fs::path temporary_beside(const fs::path& path) {
-  return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
-}
-
-void sync_tree(const fs::path& folder) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_directory()) {
-      sync_folder(entry.path());
-    } else if (entry.is_regular_file()) {
-      Descriptor descriptor(open_or_throw(entry.path(), O_RDONLY, "open"));
-      if (::fsync(descriptor.get()) != 0) throw file_error("flush", entry.path(), errno);
-    }
-  }
-  sync_folder(folder);
-}
-
 }  // namespace
 
 std::string read_file(const fs::path& path, size_t max_bytes) {
-  Descriptor descriptor(open_or_throw(path, O_RDONLY, "read"));
+  Descriptor descriptor = open_file(path, O_RDONLY, "read");
   size_t expected = file_size(descriptor.get(), path);
   std::string content;
   size_t length = 0;
@@ -159,84 +81,25 @@ std::string read_file(const fs::path& path, size_t max_bytes) {
   return content;
 }
 
-void write_file_atomic(const fs::path& path, std::string_view content) {
-  fs::path temporary = temporary_beside(path);
-  Descriptor descriptor(open_or_throw(temporary, O_WRONLY | O_CREAT | O_TRUNC, "write"));
-  int code = write_all(descriptor.get(), content);
-  if (code == 0 && ::fsync(descriptor.get()) != 0) code = errno;
-  if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
-  if (code != 0) {
-    ::unlink(temporary.c_str());
-    throw file_error("write", path, code);
-  }
-  sync_folder(path.parent_path());
-}
-
-void write_folder_atomic(const fs::path& target, const std::function<void(const fs::path& folder)>& fill) {
-  fs::path path = trimmed(target);
-  fs::path temporary = temporary_beside(path);
-  fs::path old = temporary;
-  old += ".old";
-  std::error_code ignored;
-  fs::remove_all(temporary, ignored);
-  fs::remove_all(old, ignored);
-  if (::mkdir(temporary.c_str(), 0755) != 0) throw file_error("create", path, errno);
-  try {
-    fill(temporary);
-    sync_tree(temporary);
-  } catch (...) {
-    fs::remove_all(temporary, ignored);
-    throw;
-  }
-  bool existed = fs::symlink_status(path).type() != fs::file_type::not_found;
-  if (existed && ::rename(path.c_str(), old.c_str()) != 0) {
-    int code = errno;
-    fs::remove_all(temporary, ignored);
-    throw file_error("replace", path, code);
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    int code = errno;
-    if (existed) ::rename(old.c_str(), path.c_str());
-    fs::remove_all(temporary, ignored);
-    throw file_error("create", path, code);
-  }
-  sync_folder(path.parent_path());
-  fs::remove_all(old, ignored);
-}
-
-LineWriter::LineWriter(const fs::path& path, bool append) : path_(path) {
-  Descriptor descriptor(
-      open_or_throw(path, append ? O_RDWR | O_CREAT : O_WRONLY | O_CREAT | O_TRUNC, "write"));
-  if (append) {
-    off_t size = static_cast<off_t>(file_size(descriptor.get(), path));
-    std::vector<char> buffer(size_t{1} << 16);
-    while (size > 0) {  // walks back to the last '\n'
-      size_t part = std::min<size_t>(buffer.size(), static_cast<size_t>(size));
-      if (::pread(descriptor.get(), buffer.data(), part, size - static_cast<off_t>(part)) !=
-          static_cast<ssize_t>(part)) {
-        throw file_error("read", path, errno);
-      }
-      auto newline = std::find(buffer.rend() - static_cast<long>(part), buffer.rend(), '\n');
-      size -= newline - (buffer.rend() - static_cast<long>(part));
-      if (newline != buffer.rend()) break;
+LineWriter::LineWriter(const fs::path& path, bool append)
+    : path_(path),
+      descriptor_(open_file(path, append ? O_RDWR | O_CREAT : O_WRONLY | O_CREAT | O_TRUNC, "write")) {
+  if (!append) return;
+  auto size = static_cast<off_t>(file_size(descriptor_.get(), path));
+  std::vector<char> buffer(size_t{1} << 16);
+  while (size > 0) {  // walks back to the last '\n'
+    size_t part = std::min<size_t>(buffer.size(), static_cast<size_t>(size));
+    read_at(descriptor_.get(), buffer.data(), part, size - static_cast<off_t>(part), path);
+    std::string_view text(buffer.data(), part);
+    size_t newline = text.rfind('\n');
+    if (newline != std::string_view::npos) {
+      size -= static_cast<off_t>(part - newline - 1);
+      break;
     }
-    if (::ftruncate(descriptor.get(), size) != 0) throw file_error("write", path, errno);
-    if (::lseek(descriptor.get(), size, SEEK_SET) < 0) throw file_error("write", path, errno);
+    size -= static_cast<off_t>(part);
   }
-  descriptor_ = descriptor.release();
-}
-
-LineWriter::~LineWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-LineWriter::LineWriter(LineWriter&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-LineWriter& LineWriter::operator=(LineWriter&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
+  if (::ftruncate(descriptor_.get(), size) != 0) throw file_error("write", path, errno);
+  if (::lseek(descriptor_.get(), size, SEEK_SET) < 0) throw file_error("write", path, errno);
 }
 
 void LineWriter::write_line(std::string_view line) {
@@ -246,23 +109,23 @@ void LineWriter::write_line(std::string_view line) {
   std::string whole;
   whole.reserve(line.size() + 1);
   whole.append(line).push_back('\n');
-  off_t start = ::lseek(descriptor_, 0, SEEK_CUR);
-  int code = write_all(descriptor_, whole);
+  off_t start = ::lseek(descriptor_.get(), 0, SEEK_CUR);
+  int code = write_all(descriptor_.get(), whole);
   if (code != 0) {
     // A part of a line must not stand before the next one.
-    if (start >= 0 && ::ftruncate(descriptor_, start) == 0) ::lseek(descriptor_, start, SEEK_SET);
+    if (start >= 0 && ::ftruncate(descriptor_.get(), start) == 0) ::lseek(descriptor_.get(), start, SEEK_SET);
     throw file_error("write", path_, code);
   }
 }
 
 void LineWriter::flush_to_disk() {
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) throw file_error("flush", path_, errno);
+  if (::fsync(descriptor_.get()) != 0 && errno != EINVAL) throw file_error("flush", path_, errno);
 }
 
 void for_each_line(const fs::path& path,
                    const std::function<bool(std::string_view line, size_t line_number, bool complete)>& visit,
                    size_t max_line_bytes) {
-  Descriptor descriptor(open_or_throw(path, O_RDONLY, "read"));
+  Descriptor descriptor = open_file(path, O_RDONLY, "read");
   file_size(descriptor.get(), path);
   std::string buffer;
   size_t line_number = 1;
@@ -295,7 +158,7 @@ void for_each_line(const fs::path& path,
 }
 
 MappedFile::MappedFile(const fs::path& path) {
-  Descriptor descriptor(open_or_throw(path, O_RDONLY, "map"));
+  Descriptor descriptor = open_file(path, O_RDONLY, "map");
   size_ = file_size(descriptor.get(), path);
   if (size_ == 0) return;
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);

@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "base/descriptor.h"
 
 namespace stoker {
 
@@ -14,12 +17,37 @@ namespace stoker {
 std::string read_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 32);
 
 // Writes beside `path`, flushes to the disk and renames: `path` holds the old or the new content, never a
-// part.
+// part. Like the two below it first removes what writers of `path` that have ended part-way left beside it;
+// so all writers of one path share one machine.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
-// Creates `path` as a folder filled by `fill` under a temporary name beside it, flushed and renamed. An
-// existing `path` is replaced only after the new one is whole. The temporary folder is removed when `fill`
-// throws.
+// The same for content that comes in parts: nothing is at `path` before commit(), and without it nothing
+// stays.
+//
+//   AtomicFile file(path);
+//   file.write(header);
+//   file.write(data);
+//   file.commit();
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view bytes);
+  // Flushes and renames; the last call.
+  void commit();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;  // null once committed
+};
+
+// Creates `path` as a folder filled by `fill` under a temporary name beside it, flushed and put in place: the
+// two names are exchanged in one step, so that a whole folder is at `path` at any time. A file system that
+// cannot exchange has the old one under another name for a moment; should the process end then, the next
+// write gives it its name back. The temporary folder is removed when `fill` throws.
 void write_folder_atomic(const std::filesystem::path& path,
                          const std::function<void(const std::filesystem::path& folder)>& fill);
 
@@ -28,16 +56,13 @@ void write_folder_atomic(const std::filesystem::path& path,
 class LineWriter {
  public:
   explicit LineWriter(const std::filesystem::path& path, bool append = false);
-  ~LineWriter();
-  LineWriter(LineWriter&& other) noexcept;
-  LineWriter& operator=(LineWriter&& other) noexcept;
 
   void write_line(std::string_view line);
   void flush_to_disk();
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 // Calls `visit(line, line_number)` for each line, split on '\n' only; stops when it returns false. A last

@@ -1,6 +1,7 @@
 #include "base/hash.h"
 
 #include <fmt/format.h>
+#define XXH_STATIC_LINKING_ONLY  // the state of a streamed hash by value
 #include <xxhash.h>
 
 #include <array>
@@ -23,6 +24,17 @@ constexpr std::array<uint32_t, 256> make_crc_table() {
 uint64_t hash64(std::string_view bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
+
+struct Hasher64::State {
+  XXH3_state_t xxh;
+};
+
+Hasher64::Hasher64() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh); }
+Hasher64::~Hasher64() = default;
+
+void Hasher64::add(const void* data, size_t size) { XXH3_64bits_update(&state_->xxh, data, size); }
+
+uint64_t Hasher64::digest() const { return XXH3_64bits_digest(&state_->xxh); }
 
 std::string digest_hex(const void* data, size_t size) {
   XXH128_hash_t hash = XXH3_128bits(data, size);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,22 @@ uint64_t hash64(std::string_view bytes, uint64_t seed = 0);
 // XXH3, 128 bits, as 32 hexadecimal digits: the digest of tensors and files in manifests.
 std::string digest_hex(const void* data, size_t size);
 inline std::string digest_hex(std::string_view bytes) { return digest_hex(bytes.data(), bytes.size()); }
+
+// hash64 of bytes that come in parts: the same whatever the parts.
+class Hasher64 {
+ public:
+  Hasher64();
+  ~Hasher64();
+  Hasher64(const Hasher64&) = delete;
+  Hasher64& operator=(const Hasher64&) = delete;
+
+  void add(const void* data, size_t size);
+  uint64_t digest() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // CRC-32C (Castagnoli, reflected polynomial 0x82F63B78) of record framings; `crc` goes on from an earlier
 // part.

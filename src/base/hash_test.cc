@@ -22,6 +22,19 @@ TEST(Crc32c, GoesOnFromAnEarlierPart) {
   }
 }
 
+TEST(Hash, InPartsIsTheHashOfTheWhole) {
+  std::string text(1000, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7);
+  for (size_t part : {1, 3, 64, 999}) {
+    Hasher64 hasher;
+    for (size_t i = 0; i < text.size(); i += part) {
+      std::string piece = text.substr(i, part);
+      hasher.add(piece.data(), piece.size());
+    }
+    EXPECT_EQ(hasher.digest(), hash64(text)) << part;
+  }
+}
+
 // XXH3 of the empty input with seed 0, as in the sanity tables of the xxHash library.
 TEST(Hash, KnownAnswers) {
   EXPECT_EQ(hash64(""), 0x2d06800538d394c2u);

@@ -50,9 +50,9 @@ void check_token(const char* key, int64_t id, int32_t vocab_size) {
 }
 
 // Reads the keys of one config.json; every complaint names the file and the key.
-class ConfigReader {
+class ModelConfigReader {
  public:
-  ConfigReader(const Json& json, const std::string& what) : json_(json), what_(what) {
+  ModelConfigReader(const Json& json, const std::string& what) : json_(json), what_(what) {
     if (!json.is_object())
       throw input_error(fmt::format("{} is {}, not a JSON object.", what, json.type_name()));
   }
@@ -113,7 +113,7 @@ class ConfigReader {
 
 // Rotary settings: rope_theta beside the other keys, or inside rope_parameters as newer transformers write
 // it.
-float read_rope(const ConfigReader& reader) {
+float read_rope(const ModelConfigReader& reader) {
   float theta = reader.number("rope_theta", 10000.0f);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* rope = reader.find(key);
@@ -133,7 +133,7 @@ float read_rope(const ConfigReader& reader) {
 }
 
 // Refuses every key that changes the computation in a way the decoder does not implement.
-void refuse_unsupported(const ConfigReader& reader, const ModelFamily& family) {
+void refuse_unsupported(const ModelConfigReader& reader, const ModelFamily& family) {
   if (const Json* list = reader.find("architectures")) {
     if (*list != Json(Json::Array{family.architecture})) {
       throw reader.bad("architectures", fmt::format("is {}; for model_type '{}' Stoker supports [\"{}\"].",
@@ -171,7 +171,7 @@ void refuse_unsupported(const ConfigReader& reader, const ModelFamily& family) {
   }
 }
 
-std::vector<int32_t> read_eos(const ConfigReader& reader) {
+std::vector<int32_t> read_eos(const ModelConfigReader& reader) {
   const Json* value = reader.find("eos_token_id");
   if (value == nullptr) return {};
   if (!value->is_array()) return {reader.to_int32("eos_token_id", *value)};
@@ -238,11 +238,18 @@ void validate(const ModelConfig& config) {
   }
   check_token("bos_token_id", config.bos_token_id, config.vocab_size);
   check_token("pad_token_id", config.pad_token_id, config.vocab_size);
-  for (int32_t id : config.eos_token_ids) check_token("eos_token_id", id, config.vocab_size);
+  for (int32_t id : config.eos_token_ids) {
+    if (id < 0) {
+      throw input_error(fmt::format(
+          "The model configuration has the eos_token_id {}; name token ids from 0 on, or leave the key out.",
+          id));
+    }
+    check_token("eos_token_id", id, config.vocab_size);
+  }
 }
 
 ModelConfig model_config_from_json(const Json& json, const std::string& what) {
-  ConfigReader reader(json, what);
+  ModelConfigReader reader(json, what);
   ModelConfig config;
   config.model_type = reader.text("model_type", "");
   const ModelFamily* family = find_family(config.model_type);

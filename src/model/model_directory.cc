@@ -34,10 +34,16 @@ std::string list_names(const std::vector<std::string>& names) {
   return text;
 }
 
+// Whether there is something at `path`; what cannot be looked at counts as absent.
+bool is_there(const fs::path& path) {
+  std::error_code code;
+  return fs::exists(path, code);
+}
+
 fs::path weights_file(const fs::path& directory) {
   fs::path path = directory / "model.safetensors";
-  if (fs::exists(path)) return path;
-  if (fs::exists(directory / "model.safetensors.index.json")) {
+  if (is_there(path)) return path;
+  if (is_there(directory / "model.safetensors.index.json")) {
     throw input_error(
         fmt::format("{}: the weights are cut into shards, which Stoker does not read; merge them into one "
                     "model.safetensors "
@@ -102,10 +108,11 @@ void check_tied_head(const SafetensorsFile& file, const fs::path& path) {
 }
 
 void copy_tokenizer(const fs::path& source, const fs::path& folder) {
-  if (fs::equivalent(source, folder)) return;
+  std::error_code code;
+  if (fs::equivalent(source, folder, code)) return;
   bool found = false;
   for (const char* name : kTokenizerFiles) {
-    if (!fs::exists(source / name)) continue;
+    if (!is_there(source / name)) continue;
     write_file_atomic(folder / name, read_file(source / name));
     found = true;
   }
@@ -117,17 +124,57 @@ void copy_tokenizer(const fs::path& source, const fs::path& folder) {
   }
 }
 
+// generation_config.json: that of the model `source`, for its sampling defaults and further tokens to stop
+// at, or else plain sampling. Tokens that the configuration names are its own, but the source's stop tokens
+// stay.
+Json generation_config(const ModelConfig& config, const Json& names, const fs::path& source) {
+  Json generation = Json::object({{"bos_token_id", names.at("bos_token_id")},
+                                  {"eos_token_id", names.at("eos_token_id")},
+                                  {"pad_token_id", names.at("pad_token_id")},
+                                  {"do_sample", true},
+                                  {"temperature", 1.0}});
+  fs::path path = source / "generation_config.json";
+  if (source.empty() || !is_there(path)) return generation;
+  Json kept = Json::parse(read_file(path, kLargestConfig), path.string());
+  if (!kept.is_object()) {
+    throw input_error(fmt::format("{} is {}, not a JSON object; correct or remove the file.", path.string(),
+                                  kept.type_name()));
+  }
+  Json::Array stops;
+  if (const Json* eos = kept.find("eos_token_id"); eos != nullptr && !eos->is_null()) {
+    stops = eos->is_array() ? eos->as_array() : Json::Array{*eos};
+  }
+  for (const Json& id : stops) {
+    if (!id.is_integer() || id.as_double() < 0 || id.as_double() >= config.vocab_size) {
+      throw input_error(
+          fmt::format("{}: the eos_token_id {} is no token of the vocabulary of {}; correct or "
+                      "remove the file.",
+                      path.string(), id.dump(), config.vocab_size));
+    }
+  }
+  for (int32_t id : config.eos_token_ids) {
+    if (std::find(stops.begin(), stops.end(), Json(id)) == stops.end()) stops.push_back(id);
+  }
+  if (stops.size() == 1) kept.set("eos_token_id", stops[0]);
+  if (stops.size() > 1) kept.set("eos_token_id", std::move(stops));
+  for (const char* key : {"bos_token_id", "pad_token_id"}) {
+    if (!names.at(key).is_null()) kept.set(key, names.at(key));
+  }
+  return kept;
+}
+
 }  // namespace
 
 ModelConfig load_model_config(const fs::path& directory) {
-  if (!fs::is_directory(directory)) {
+  std::error_code code;
+  if (!fs::is_directory(directory, code)) {
     throw input_error(
         fmt::format("{} is not a directory; name a Hugging Face model directory, or make one with "
                     "'stoker init'.",
                     directory.string()));
   }
   fs::path path = directory / "config.json";
-  if (!fs::exists(path)) {
+  if (!is_there(path)) {
     throw input_error(
         fmt::format("{} has no config.json; name a Hugging Face model directory, or make one with "
                     "'stoker init'.",
@@ -160,14 +207,10 @@ Weights load_model_weights(const fs::path& directory) {
   return weights;
 }
 
-void save_model(const fs::path& folder, const Weights& weights, const fs::path& tokenizer_source) {
+void save_model(const fs::path& folder, const Weights& weights, const fs::path& source) {
   const ModelConfig& config = weights.config();
   Json json = model_config_to_json(config);
-  Json generation = Json::object({{"bos_token_id", json.at("bos_token_id")},
-                                  {"eos_token_id", json.at("eos_token_id")},
-                                  {"pad_token_id", json.at("pad_token_id")},
-                                  {"do_sample", true},
-                                  {"temperature", 1.0}});
+  Json generation = generation_config(config, json, source);
   std::vector<TensorView> tensors;
   for (size_t i = 0; i < weights.manifest().size(); ++i) {
     const TensorInfo& info = weights.manifest()[i];
@@ -176,7 +219,7 @@ void save_model(const fs::path& folder, const Weights& weights, const fs::path& 
   write_file_atomic(folder / "config.json", json.dump_pretty() + "\n");
   write_file_atomic(folder / "generation_config.json", generation.dump_pretty() + "\n");
   write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  if (!tokenizer_source.empty()) copy_tokenizer(tokenizer_source, folder);
+  if (!source.empty()) copy_tokenizer(source, folder);
 }
 
 }  // namespace stoker

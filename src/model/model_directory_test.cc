@@ -125,6 +125,31 @@ TEST_F(ModelDirectoryTest, GenerationStopsAtTheTokensOfTheConfiguration) {
   EXPECT_EQ(generation.at("eos_token_id"), Json(Json::Array{2, 3}));
 }
 
+TEST_F(ModelDirectoryTest, GenerationKeepsTheKeysAndStopTokensOfTheSource) {
+  std::filesystem::path source = folder_.path() / "source";
+  std::filesystem::create_directory(source);
+  write_file_atomic(source / "tokenizer.json", "{}");
+  ModelConfig config = tiny_config();
+  config.eos_token_ids = {2};
+  config.bos_token_id = 1;
+  auto saved = [&](const std::string& generation) {
+    write_file_atomic(source / "generation_config.json", generation);
+    save_model(folder_.path(), Weights(config), source);
+    return Json::parse(read_file(folder_.path() / "generation_config.json"));
+  };
+  Json kept = saved(R"({"temperature": 0.7, "top_k": 20, "eos_token_id": [3, 2], "bos_token_id": 5})");
+  EXPECT_EQ(kept.at("temperature"), Json(0.7));
+  EXPECT_EQ(kept.at("top_k"), Json(20));
+  EXPECT_EQ(kept.at("eos_token_id"), Json(Json::Array{3, 2}));
+  EXPECT_EQ(kept.at("bos_token_id"), Json(1));
+  EXPECT_EQ(saved(R"({"eos_token_id": 3})").at("eos_token_id"), Json(Json::Array{3, 2}));
+  EXPECT_EQ(saved("{}").at("eos_token_id"), Json(2));
+  for (const char* id : {"-1", "1000000", "\"2\"", "2.5"}) {
+    EXPECT_THAT(input_error_of([&] { saved(std::string(R"({"eos_token_id": )") + id + "}"); }),
+                AllOf(HasSubstr("generation_config.json"), HasSubstr(id)));
+  }
+}
+
 TEST_F(ModelDirectoryTest, NamesWhatIsNotThere) {
   EXPECT_THAT(input_error_of([] { load_model_weights("/nonexistent/model"); }),
               AllOf(HasSubstr("/nonexistent/model"), HasSubstr("stoker init")));

@@ -1,12 +1,9 @@
 #include "model/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -171,57 +168,6 @@ class HeaderReader {
   int64_t data_size_ = 0;
 };
 
-// A file written under a temporary name; commit() flushes it to the disk and gives it its own name. Removed
-// when it is destroyed uncommitted.
-class PendingFile {
- public:
-  explicit PendingFile(const std::filesystem::path& path) : path_(path), temporary_(path.string() + ".tmp") {
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) throw failed("opened");
-  }
-  ~PendingFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!committed_) ::unlink(temporary_.c_str());
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  void write(const void* data, size_t size) {
-    const char* bytes = static_cast<const char*>(data);
-    while (size > 0) {
-      ssize_t written = ::write(descriptor_, bytes, std::min(size, size_t{1} << 30));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw failed("written");
-      bytes += written;
-      size -= static_cast<size_t>(written);
-    }
-  }
-
-  void commit() {
-    if (::fsync(descriptor_) != 0) throw failed("flushed to the disk");
-    if (::close(std::exchange(descriptor_, -1)) != 0) throw failed("closed");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw failed("renamed");
-    committed_ = true;
-    std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
-    int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return;  // the file is whole; a folder that cannot be read cannot be flushed
-    ::fsync(directory);
-    ::close(directory);
-  }
-
- private:
-  Error failed(const char* what) const {
-    std::string reason = std::strerror(errno);
-    return resource_error(fmt::format("{} could not be {}: {}; free space or choose another folder.",
-                                      temporary_, what, reason));
-  }
-
-  std::filesystem::path path_;
-  std::string temporary_;
-  int descriptor_ = -1;
-  bool committed_ = false;
-};
-
 std::string make_header(std::span<const TensorView> tensors,
                         const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
@@ -283,10 +229,12 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
                        const std::map<std::string, std::string>& metadata) {
   std::string header = make_header(tensors, metadata);
   uint64_t length = header.size();
-  PendingFile file(path);
-  file.write(&length, sizeof(length));
-  file.write(header.data(), header.size());
-  for (const TensorView& tensor : tensors) file.write(tensor.data.data(), tensor.data.size());
+  AtomicFile file(path);
+  file.write({reinterpret_cast<const char*>(&length), sizeof(length)});
+  file.write(header);
+  for (const TensorView& tensor : tensors) {
+    file.write({reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()});
+  }
   file.commit();
 }
 

@@ -204,7 +204,7 @@ TEST_F(SafetensorsTest, WritingRefusesNonsenseAndMissingFolders) {
     write_safetensors(folder_.path() / "no" / "w.safetensors", {}, {});
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kResource);
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
     EXPECT_THAT(error.what(), HasSubstr("no/w.safetensors"));
   }
 }

@@ -4,10 +4,8 @@
 
 #include <cmath>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/random.h"
 
 namespace stoker {
@@ -40,15 +38,6 @@ void append_layer(const ModelConfig& config, int32_t layer, std::vector<TensorIn
   add("mlp.up_proj.weight", {config.intermediate_size, width});
   add("mlp.down_proj.weight", {width, config.intermediate_size});
 }
-
-struct HashState {
-  XXH3_state_t* state = XXH3_createState();
-  HashState() { XXH3_64bits_reset(state); }
-  ~HashState() { XXH3_freeState(state); }
-  HashState(const HashState&) = delete;
-  HashState& operator=(const HashState&) = delete;
-  void add(const void* data, size_t size) { XXH3_64bits_update(state, data, size); }
-};
 
 // Standard deviation of a fresh matrix (reference recipe in weights.h).
 double initial_deviation(const ModelConfig& config, const TensorInfo& info) {
@@ -110,7 +99,7 @@ std::span<const float> Weights::tensor(const std::string& name) const {
 }
 
 uint64_t Weights::digest() const {
-  HashState hash;
+  Hasher64 hash;
   for (size_t i = 0; i < manifest_.size(); ++i) {
     const TensorInfo& info = manifest_[i];
     hash.add(info.name.c_str(), info.name.size() + 1);
@@ -120,7 +109,7 @@ uint64_t Weights::digest() const {
     std::span<const float> values = tensor(i);
     hash.add(values.data(), values.size_bytes());
   }
-  return XXH3_64bits_digest(hash.state);
+  return hash.digest();
 }
 
 Weights initialize_weights(const ModelConfig& config, uint64_t seed) {

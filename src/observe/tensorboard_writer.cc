@@ -2,16 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <protozero/pbf_writer.hpp>
 #include <string>
-#include <utility>
 
-#include "base/error.h"
 #include "base/hash.h"
 
 namespace stoker {
@@ -45,11 +41,6 @@ uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
 
-Error write_error(const std::filesystem::path& path) {
-  return resource_error(fmt::format("Cannot write {}: {}; free some space or choose another run folder.",
-                                    path.string(), std::strerror(errno)));
-}
-
 }  // namespace
 
 TensorBoardWriter::TensorBoardWriter(const std::filesystem::path& folder, double start_time,
@@ -57,30 +48,12 @@ TensorBoardWriter::TensorBoardWriter(const std::filesystem::path& folder, double
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   // A run resumed within the same second must not overwrite the earlier file.
-  for (int attempt = 0; descriptor_ < 0; ++attempt) {
+  for (int attempt = 0; descriptor_.get() < 0; ++attempt) {
     path_ = folder / fmt::format("events.out.tfevents.{:010.0f}.stoker.{}", std::floor(start_time), attempt);
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor_ < 0 && errno != EEXIST) throw write_error(path_);
+    descriptor_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (descriptor_.get() < 0 && errno != EEXIST) throw file_error("write", path_, errno);
   }
-  try {
-    write_header(start_time, resume_step);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-TensorBoardWriter::~TensorBoardWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-TensorBoardWriter::TensorBoardWriter(TensorBoardWriter&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-TensorBoardWriter& TensorBoardWriter::operator=(TensorBoardWriter&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
+  write_header(start_time, resume_step);
 }
 
 void TensorBoardWriter::write_header(double start_time, std::optional<int64_t> resume_step) {
@@ -124,15 +97,8 @@ void TensorBoardWriter::write_record(std::string_view event) {
   append_little_endian(record, masked_crc(record), 4);
   record.append(event);
   append_little_endian(record, masked_crc(event), 4);
-  const char* data = record.data();
-  size_t left = record.size();
-  while (left > 0) {
-    ssize_t written = ::write(descriptor_, data, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw write_error(path_);
-    data += written;
-    left -= static_cast<size_t>(written);
-  }
+  int code = write_all(descriptor_.get(), record);
+  if (code != 0) throw file_error("write", path_, code);
 }
 
 }  // namespace stoker

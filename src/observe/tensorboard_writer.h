@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/metrics.h"
 
 namespace stoker {
@@ -17,9 +18,6 @@ class TensorBoardWriter {
   // files.
   TensorBoardWriter(const std::filesystem::path& folder, double start_time,
                     std::optional<int64_t> resume_step = std::nullopt);
-  ~TensorBoardWriter();
-  TensorBoardWriter(TensorBoardWriter&& other) noexcept;
-  TensorBoardWriter& operator=(TensorBoardWriter&& other) noexcept;
 
   // `time` in seconds since 1970. Values are written as float32; what is not finite is left out. Throws
   // Error(kResource) when the disk is full.
@@ -32,7 +30,7 @@ class TensorBoardWriter {
   void write_record(std::string_view event);
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace stoker
