@@ -26,6 +26,7 @@
 #include "async/timeout.h"
 #include "base/error.h"
 #include "base/figure_report.h"
+#include "support.h"
 
 namespace stoker {
 namespace {
@@ -155,28 +156,16 @@ void measure_search(FigureReport& report, const std::string& name, Task<void> (*
   report.add(name + "_schedules_largest", schedules.back(), "schedules");
 }
 
+void measure(FigureReport& report) {
+  measure_times(report);
+  measure_memory(report);
+  measure_search(report, "lost_wakeup", &lost_wakeup_program);
+  measure_search(report, "deadlock", &deadlock_program);
+}
+
 }  // namespace
 }  // namespace stoker
 
-int main(int argc, char** argv) {
-  const char* json = nullptr;
-  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) {
-    json = argv[2];
-  } else if (argc != 1) {
-    fmt::print(stderr, "usage: async_bench [--json FILE]\n");
-    return 2;
-  }
-  stoker::FigureReport report;
-  stoker::measure_times(report);
-  stoker::measure_memory(report);
-  stoker::measure_search(report, "lost_wakeup", &stoker::lost_wakeup_program);
-  stoker::measure_search(report, "deadlock", &stoker::deadlock_program);
-  if (json == nullptr) return 0;
-  try {
-    report.write(json);
-  } catch (const stoker::Error& error) {
-    fmt::print(stderr, "async_bench: {}\n", error.what());
-    return 1;
-  }
-  return 0;
+int main(int argument_count, char** arguments) {
+  return stoker::bench_main(argument_count, arguments, "async_bench", stoker::measure);
 }

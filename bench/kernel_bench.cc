@@ -1,21 +1,15 @@
 // The kernels against the machine: the peak of fused multiply-adds, the matrix products of the
-// demonstration's model as a share of it, and whole training steps through the Learner.
+// demo's model as a share of it, and whole training steps through the Learner.
 //
 //   kernel_bench [--json FILE]
-//
-// Every time is the best of many repetitions, which is what the machine can do when nobody else uses it.
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "async/compute_pool.h"
-#include "async/parallel.h"
 #include "async/real_executor.h"
 #include "async/run.h"
 #include "compute/cpu/cpu_learner.h"
@@ -23,84 +17,10 @@
 #include "compute/cpu/forward_pass.h"
 #include "compute/cpu/kernels.h"
 #include "model/weights.h"
+#include "support.h"
 
 namespace stoker::cpu {
 namespace {
-
-struct Figure {
-  std::string name;
-  double value;
-  std::string unit;
-};
-
-class Report {
- public:
-  void add(const std::string& name, double value, const std::string& unit) {
-    fmt::print("{:<52} {:>12.2f} {}\n", name, value, unit);
-    std::fflush(stdout);
-    figures_.push_back({name, value, unit});
-  }
-  // False when the file cannot be written.
-  bool write(const char* path) const {
-    std::FILE* file = std::fopen(path, "w");
-    if (file == nullptr) return false;
-    fmt::print(file, "[");
-    for (size_t index = 0; index < figures_.size(); ++index) {
-      const Figure& figure = figures_[index];
-      fmt::print(file, "{}\n  {{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}", index > 0 ? "," : "",
-                 figure.name, figure.value, figure.unit);
-    }
-    fmt::print(file, "\n]\n");
-    return std::fclose(file) == 0;
-  }
-
- private:
-  std::vector<Figure> figures_;
-};
-
-// Seconds of the fastest of at least five calls, and as many as fit into `budget` seconds.
-template <typename Call>
-double best_seconds(double budget, Call call) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  double best = 1e9;
-  call();
-  for (int calls = 0; calls < 5 || std::chrono::duration<double>(Clock::now() - start).count() < budget;
-       ++calls) {
-    const Clock::time_point begin = Clock::now();
-    call();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-  return best;
-}
-
-// GFLOP/s of independent fused multiply-adds on all threads.
-double peak(Parallel& parallel) {
-  constexpr int64_t kIterations = 200'000;
-  int64_t operations = 0;
-  std::vector<float> sinks(static_cast<size_t>(parallel.threads()) * 16);
-  const double seconds = best_seconds(0.6, [&] {
-    parallel.for_each(parallel.threads(), [&](int thread) {
-      const int64_t done = kernels().peak_loop(kIterations, &sinks[static_cast<size_t>(thread) * 16]);
-      if (thread == 0) operations = done;
-    });
-  });
-  return static_cast<double>(operations) * parallel.threads() / seconds / 1e9;
-}
-
-ModelConfig demonstration_model() {
-  ModelConfig config;
-  config.vocab_size = 292;
-  config.hidden_size = 128;
-  config.num_hidden_layers = 4;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 32;
-  config.intermediate_size = 256;
-  config.max_position_embeddings = 512;
-  config.qk_norm = true;
-  return config;
-}
 
 // C[m, n] = A[m, k] W[n, k]^T with rows split over the threads, as the decoder's stages do.
 double product(Parallel& parallel, int m, int n, int k) {
@@ -151,8 +71,7 @@ Task<> train_once(CpuLearner& learner, const Batch& batch) {
 // Operations of forward and backward: 6 for each parameter and token it meets, and the attention's two
 // products.
 double training_operations(const ModelConfig& config, const Batch& batch) {
-  const double head = static_cast<double>(config.vocab_size) * config.hidden_size;
-  const double body = static_cast<double>(config.parameter_count()) - 2 * head;
+  const auto [body, head] = split_parameters(config);
   double pairs = 0;
   for (const Segment& segment : batch.segments) {
     pairs += 0.5 * static_cast<double>(segment.tokens.size() * (segment.tokens.size() + 1));
@@ -162,8 +81,8 @@ double training_operations(const ModelConfig& config, const Batch& batch) {
               2 * pairs * config.query_size() * config.num_hidden_layers);
 }
 
-void bench_training(Report& report, int threads, double peak_gflops, int sequences) {
-  const ModelConfig config = demonstration_model();
+void bench_training(FigureReport& report, int threads, double peak_gflops, int sequences) {
+  const ModelConfig config = demo_model();
   const Batch batch = episodes(sequences, config.vocab_size);
   ComputePool pool(threads);
   RealExecutor executor;
@@ -174,27 +93,20 @@ void bench_training(Report& report, int threads, double peak_gflops, int sequenc
   report.add(name + "_of_peak", 100 * training_operations(config, batch) / seconds / 1e9 / peak_gflops, "%");
 }
 
-int main_of(int argc, char** argv) {
-  const char* json = nullptr;
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
-      json = argv[++i];
-    } else {
-      fmt::print(stderr, "usage: kernel_bench [--json FILE]\n");
-      return 2;
-    }
-  }
-  Report report;
+void measure(FigureReport& report) {
+  const ModelConfig config = demo_model();
   fmt::print("instruction set: {}\n", kernels().name);
   for (const int threads : {1, 2}) {
     ThreadTeam team(threads);
-    const double gflops = peak(team);
+    const double gflops = peak_gflops(team);
     report.add(fmt::format("fma_peak_{}_threads", threads), gflops, "GFLOP/s");
     struct Shape {
       const char* name;
       int n, k;
     };
-    for (const Shape& shape : {Shape{"qkv", 256, 128}, Shape{"gate_up", 512, 128}, Shape{"down", 128, 256},
+    const int width = config.hidden_size, inner = config.intermediate_size;
+    for (const Shape& shape : {Shape{"qkv", config.query_size() + 2 * config.key_value_size(), width},
+                               Shape{"gate_up", 2 * inner, width}, Shape{"down", width, inner},
                                Shape{"square_1024", 1024, 1024}}) {
       for (const int m : {1, 8, 64, 512}) {
         report.add(fmt::format("matmul_{}_m{}_{}_threads_of_peak", shape.name, m, threads),
@@ -204,14 +116,11 @@ int main_of(int argc, char** argv) {
     bench_training(report, threads, gflops, 8);
     bench_training(report, threads, gflops, 90);
   }
-  if (json != nullptr && !report.write(json)) {
-    fmt::print(stderr, "kernel_bench: cannot write {}; check that its folder exists.\n", json);
-    return 1;
-  }
-  return 0;
 }
 
 }  // namespace
 }  // namespace stoker::cpu
 
-int main(int argc, char** argv) { return stoker::cpu::main_of(argc, argv); }
+int main(int argument_count, char** arguments) {
+  return stoker::bench_main(argument_count, arguments, "kernel_bench", stoker::cpu::measure);
+}

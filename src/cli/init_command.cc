@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <map>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -9,6 +8,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "model/model_directory.h"
+#include "model/sizes.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_builder.h"
 
@@ -33,8 +33,7 @@ struct InitConfig {
 
   template <typename V>
   void for_each_field(V& visit) {
-    visit("size", size, "Sizes to start from, about so many parameters.",
-          one_of({"600k", "1M", "5M", "25M"}));
+    visit("size", size, "Sizes to start from, about so many parameters.", one_of(model_size_names()));
     visit("family", family, "Qwen3 (norms over queries and keys), Qwen2 (biases) or Llama.",
           one_of({"qwen3", "qwen2", "llama"}));
     visit("hidden_size", hidden_size, "0: as in size.", at_least(0));
@@ -51,31 +50,19 @@ struct InitConfig {
   }
 };
 
-struct Size {
-  int hidden, layers, heads, key_value_heads, head_dim, intermediate;
-};
-
-Size size_named(const std::string& name) {
-  static const std::map<std::string, Size> sizes = {{"600k", {128, 4, 4, 2, 32, 256}},
-                                                    {"1M", {128, 4, 4, 2, 32, 448}},
-                                                    {"5M", {256, 6, 8, 4, 32, 704}},
-                                                    {"25M", {512, 8, 8, 4, 64, 1408}}};
-  return sizes.at(name);
+void override_with(int value, int32_t& size) {
+  if (value > 0) size = value;
 }
 
-int32_t or_default(int value, int fallback) { return value > 0 ? value : fallback; }
-
 ModelConfig model_config(const InitConfig& init, const Tokenizer& tokenizer) {
-  Size size = size_named(init.size);
-  ModelConfig config;
+  ModelConfig config = model_config_of_size(init.size, tokenizer.vocabulary_size());
   config.model_type = init.family;
-  config.vocab_size = tokenizer.vocabulary_size();
-  config.hidden_size = or_default(init.hidden_size, size.hidden);
-  config.num_hidden_layers = or_default(init.num_hidden_layers, size.layers);
-  config.num_attention_heads = or_default(init.num_attention_heads, size.heads);
-  config.num_key_value_heads = or_default(init.num_key_value_heads, size.key_value_heads);
-  config.head_dim = or_default(init.head_dim, size.head_dim);
-  config.intermediate_size = or_default(init.intermediate_size, size.intermediate);
+  override_with(init.hidden_size, config.hidden_size);
+  override_with(init.num_hidden_layers, config.num_hidden_layers);
+  override_with(init.num_attention_heads, config.num_attention_heads);
+  override_with(init.num_key_value_heads, config.num_key_value_heads);
+  override_with(init.head_dim, config.head_dim);
+  override_with(init.intermediate_size, config.intermediate_size);
   config.max_position_embeddings = init.max_position_embeddings;
   config.rope_theta = static_cast<float>(init.rope_theta);
   config.tie_word_embeddings = init.tie_word_embeddings;

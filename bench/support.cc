@@ -1,0 +1,65 @@
+#include "support.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include "compute/cpu/kernels.h"
+#include "model/sizes.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_builder.h"
+
+namespace stoker {
+
+double peak_gflops(Parallel& parallel) {
+  constexpr int64_t kIterations = 200'000;
+  std::vector<float> sinks(static_cast<size_t>(parallel.threads()) * 16);
+  std::vector<int64_t> operations(static_cast<size_t>(parallel.threads()));
+  const double seconds = best_seconds(0.6, [&] {
+    parallel.for_each(parallel.threads(), [&](int thread) {
+      const auto index = static_cast<size_t>(thread);
+      operations[index] = cpu::kernels().peak_loop(kIterations, &sinks[index * 16]);
+    });
+  });
+  double total = 0;
+  for (int64_t count : operations) total += static_cast<double>(count);
+  return total / seconds / 1e9;
+}
+
+ModelConfig demo_model() {
+  Json tokenizer = build_tokenizer_json(builder_default_words());
+  return model_config_of_size("1M",
+                              Tokenizer::from_json(tokenizer, "the demo's tokenizer")->vocabulary_size());
+}
+
+ParameterSplit split_parameters(const ModelConfig& config) {
+  const double head = static_cast<double>(config.vocab_size) * config.hidden_size;
+  return {.body = static_cast<double>(config.parameter_count()) - 2 * head, .head = head};
+}
+
+int bench_main(int argument_count, char** arguments, const char* program,
+               const std::function<void(FigureReport& report)>& measure) {
+  std::filesystem::path json;
+  for (int i = 1; i < argument_count; ++i) {
+    if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < argument_count) {
+      json = arguments[++i];
+      continue;
+    }
+    fmt::print(stderr, "Usage: {} [--json FILE]\n", program);
+    return 2;
+  }
+  try {
+    FigureReport report;
+    measure(report);
+    if (!json.empty()) report.write(json);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", program, error.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace stoker

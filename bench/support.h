@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include "async/parallel.h"
+#include "base/figure_report.h"
+#include "model/config.h"
+
+namespace stoker {
+
+// What the benchmark programs share. Every time is the best of many repetitions: what the machine can do when
+// nobody else uses it.
+
+// Seconds of the fastest of at least three calls after a first one, and of as many as fit into `budget`
+// seconds.
+template <typename Call>
+double best_seconds(double budget, Call call) {
+  using Clock = std::chrono::steady_clock;
+  call();
+  const Clock::time_point start = Clock::now();
+  double best = 1e9;
+  for (int calls = 0; calls < 3 || std::chrono::duration<double>(Clock::now() - start).count() < budget;
+       ++calls) {
+    const Clock::time_point begin = Clock::now();
+    call();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return best;
+}
+
+// GFLOP/s of independent fused multiply-adds on all threads.
+double peak_gflops(Parallel& parallel);
+
+// The demo's model, and one operation count a parameter a token: body (all but embedding and head) and head.
+ModelConfig demo_model();
+struct ParameterSplit {
+  double body = 0;
+  double head = 0;
+};
+ParameterSplit split_parameters(const ModelConfig& config);
+
+// The command line of a benchmark program: PROGRAM [--json FILE]. Runs `measure`, writes the report, and
+// returns the exit status; what is thrown is one sentence on standard error.
+int bench_main(int argument_count, char** arguments, const char* program,
+               const std::function<void(FigureReport& report)>& measure);
+
+}  // namespace stoker
