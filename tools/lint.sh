@@ -57,6 +57,29 @@ text_rules() {
       }
       return $depends{$area} = \%known;
     }
+    # Functions of more than 60 lines, by the indentation that clang-format gives: at file level and in classes.
+    sub long_functions {
+      my ($file, @lines) = @_;
+      my %first;   # indentation => line on which the declaration at hand began
+      for (my $i = 0; $i < @lines; ++$i) {
+        next unless $lines[$i] =~ /^( {0,4})(?=[A-Za-z~\[])/ && length($1) % 2 == 0 || $lines[$i] =~ /\{$/;
+        $first{length $1} = $i if defined $1 && $lines[$i] !~ /^\s*(public|private|protected):/;
+        next unless $lines[$i] =~ /\{$/;
+        for my $indent (0, 2) {
+          my $start = $first{$indent};
+          next unless defined $start;
+          my $head = join " ", @lines[$start .. $i];
+          next if $head =~ /[;}]/ || $head !~ /\(/ || $head =~ /^\s*(namespace|class|struct|enum|union|extern)\b/ || $head =~ /= *[\[{]/;
+          my $end = $i;
+          ++$end while $end < @lines && $lines[$end] !~ /^ {$indent}\}/;
+          my $length = $end - $start + 1;
+          print "$file:", $start + 1, ": a function of $length lines; split it (at most 60)\n" if $length > 60;
+          $i = $end;
+          %first = ();
+          last;
+        }
+      }
+    }
     my %is_area = map { m{^src/(\w+)/}; ($1 => 1) } glob("src/*/");
     for my $file (@ARGV) {
       open my $in, "<", $file or die "lint: cannot read $file: $!\n";
@@ -69,6 +92,7 @@ text_rules() {
       my $count = @lines - 1;
       print "$file: $count lines; split it (at most $limit)\n" if $count > $limit && !$test;
       print "$file:1: a header starts with #pragma once\n" if $header && $text !~ /^(\/\/[^\n]*\n)*\s*#pragma once/;
+      long_functions($file, @lines) unless $test;
       my $number = 0;
       for my $line (@lines) {
         ++$number;
