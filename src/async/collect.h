@@ -19,6 +19,7 @@ struct Collection {
   std::vector<Task<T>> tasks;
   std::vector<std::optional<T>> results;
   size_t next = 0;
+  std::optional<CancelReason> cancelled;  // of the first task that was
 };
 
 template <typename T>
@@ -26,7 +27,12 @@ Task<> collect_some(Collection<T>* collection) {
   while (collection->next < collection->tasks.size()) {
     co_await check_cancellation();
     const size_t index = collection->next++;
-    collection->results[index].emplace(co_await std::move(collection->tasks[index]));
+    try {
+      collection->results[index].emplace(co_await std::move(collection->tasks[index]));
+    } catch (const Cancelled& cancelled) {
+      if (!collection->cancelled) collection->cancelled = cancelled.reason();
+      throw;
+    }
   }
 }
 
@@ -41,13 +47,13 @@ inline Task<Nothing> give_nothing(Task<void> task) {
 // Runs the tasks side by side, at most `limit` (at least 1) at a time, started in order; gives their values
 // in the order of the tasks. The first exception cancels the others and comes out after all have ended; tasks
 // not started by then are destroyed. A task that was cancelled from elsewhere makes the whole throw
-// Cancelled.
+// Cancelled with the reason of the first.
 //
 //   std::vector<Task<Observation>> calls = ...;
 //   std::vector<Observation> observations = co_await collect_all_windowed(std::move(calls), 8);
 template <typename T>
 Task<std::vector<T>> collect_all_windowed(std::vector<Task<T>> tasks, size_t limit) {
-  detail::Collection<T> collection{std::move(tasks), {}, 0};
+  detail::Collection<T> collection{.tasks = std::move(tasks)};
   collection.results.resize(collection.tasks.size());
   Scope scope(co_await current_executor(), co_await current_cancellation());
   const size_t workers = std::min(std::max<size_t>(limit, 1), collection.tasks.size());
@@ -57,7 +63,7 @@ Task<std::vector<T>> collect_all_windowed(std::vector<Task<T>> tasks, size_t lim
   std::vector<T> values;
   values.reserve(collection.results.size());
   for (std::optional<T>& result : collection.results) {
-    if (!result) throw Cancelled(CancelReason::kRequested);
+    if (!result) throw Cancelled(collection.cancelled.value_or(CancelReason::kRequested));
     values.push_back(std::move(*result));
   }
   co_return values;

@@ -98,5 +98,22 @@ CO_TEST(CollectAll, ATaskCancelledFromElsewhereMakesTheWholeCancelled) {
   EXPECT_THROW(co_await collect_all(std::move(tasks)), Cancelled);
 }
 
+Task<int> cancelled_for(CancelReason reason) {
+  co_await yield_now();
+  throw Cancelled(reason);
+}
+
+CO_TEST(CollectAll, KeepsTheReasonOfATaskThatWasCancelledFromElsewhere) {
+  std::vector<Task<int>> tasks;
+  tasks.push_back(cancelled_for(CancelReason::kDeadline));
+  CancelReason reason{};
+  try {
+    co_await collect_all(std::move(tasks));
+  } catch (const Cancelled& cancelled) {
+    reason = cancelled.reason();
+  }
+  EXPECT_EQ(reason, CancelReason::kDeadline);
+}
+
 }  // namespace
 }  // namespace stoker

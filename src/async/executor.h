@@ -8,6 +8,7 @@
 
 #include "async/task_record.h"
 #include "async/work.h"
+#include "base/error.h"
 
 namespace stoker {
 
@@ -22,8 +23,20 @@ struct ExecutorClock {
 using Duration = ExecutorClock::duration;
 using TimePoint = ExecutorClock::time_point;
 
-// Seconds as a configuration or a log holds them.
-constexpr Duration from_seconds(double seconds) { return Duration(static_cast<int64_t>(seconds * 1e9)); }
+// So long that it stands for "without a limit", and so short that now() plus it is still a TimePoint: 146
+// years.
+constexpr Duration kLongestDuration = Duration::max() / 2;
+
+// Seconds as a configuration or a log holds them, infinity included; at most kLongestDuration either way.
+// Throws Error(kInternal) for what is no number.
+constexpr Duration from_seconds(double seconds) {
+  if (seconds != seconds) throw internal_error("A duration in seconds is not a number.");
+  const double nanoseconds = seconds * 1e9;
+  const auto longest = static_cast<double>(kLongestDuration.count());
+  if (nanoseconds >= longest) return kLongestDuration;
+  if (nanoseconds <= -longest) return -kLongestDuration;
+  return Duration(static_cast<int64_t>(nanoseconds));
+}
 constexpr double to_seconds(Duration duration) { return static_cast<double>(duration.count()) * 1e-9; }
 constexpr double to_seconds(TimePoint time) { return to_seconds(time.time_since_epoch()); }
 
@@ -94,8 +107,8 @@ class Executor {
   // Takes back the posted resumption of a coroutine that is being destroyed. O(ready work).
   virtual void forget(std::coroutine_handle<> handle) = 0;
 
-  // Tasks are destroyed where they stand instead of being joined: set for good by a StuckError, for a while
-  // by who destroys suspended tasks on purpose.
+  // Tasks are destroyed where they stand instead of being joined: set for good when run() fails with
+  // tasks left, for a while by who destroys suspended tasks on purpose.
   bool tearing_down() const { return tearing_down_; }
   // Gives the former state.
   bool tear_down(bool on = true) { return std::exchange(tearing_down_, on); }

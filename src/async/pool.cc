@@ -23,6 +23,7 @@ struct Pool::Shared {
   int idle = 0;
   int lost = 0;
   bool closing = false;
+  bool start_failed = false;  // no thread could take the place of a lost one
 };
 
 // The suspension of Pool::run. Hears of the cancellation itself, since what follows depends on where the job
@@ -78,7 +79,7 @@ class PoolWait final : public Waiter, private Timer {
   }
   void fire() override {
     if (!pool_.abandon(*job_)) return;  // done; its delivery is on the way
-    over_limit_ = pool_.lost_threads() > pool_.options_.lost_limit;
+    over_limit_ = pool_.lost_threads() > pool_.options_.lost_limit || pool_.start_failed();
     give_up();
   }
   void give_up() {
@@ -117,6 +118,11 @@ Pool::~Pool() {
 int Pool::lost_threads() const {
   std::lock_guard lock(shared_->mutex);
   return shared_->lost;
+}
+
+bool Pool::start_failed() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->start_failed;
 }
 
 size_t Pool::queued() const {
@@ -166,7 +172,13 @@ bool Pool::abandon(PoolJob& job) {
   auto worker = shared_->workers.find(job.worker_);
   worker->second.detach();
   shared_->workers.erase(worker);
-  if (!shared_->queue.empty()) add_worker();
+  if (!shared_->queue.empty()) {
+    try {
+      add_worker();
+    } catch (const std::exception&) {  // called from a timer: the waiting task is told instead
+      shared_->start_failed = true;
+    }
+  }
   return true;
 }
 

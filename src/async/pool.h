@@ -70,7 +70,7 @@ struct PoolOptions {
   // end.
   std::optional<Duration> abandon_after;
   // So many threads may be lost to functions that do not return; one more ends the run with an
-  // Error(kResource).
+  // Error(kResource), as does a thread that cannot be replaced.
   int lost_limit = 16;
 };
 
@@ -134,7 +134,8 @@ class Pool {
   void submit(std::shared_ptr<PoolJob> job);
   bool withdraw(PoolJob& job);  // false: a thread has it
   bool abandon(PoolJob& job);   // false: it is done
-  void add_worker();            // with the mutex held
+  void add_worker();            // with the mutex held; throws when the machine has no thread left
+  bool start_failed() const;
   static void work(const std::shared_ptr<Shared>& shared, int worker);
 
   PoolOptions options_;

@@ -15,6 +15,7 @@ RootTask::RootTask(Executor& executor, CancellationToken cancellation, Task<void
     : TaskRecord(full_name(std::move(name))),
       context_{&executor, this, std::move(cancellation)},
       task_(std::move(task)) {
+  if (!task_) detail::throw_moved_from();
   task_.handle_.promise().attach(context_);
   executor.tasks().push_back(*this);
 }

@@ -21,7 +21,13 @@ class RunTask final : public RootTask {
 void run_task(Executor& executor, Task<void> task, CancellationToken cancellation, std::string name) {
   RunTask root(executor, std::move(cancellation), std::move(task), std::move(name));
   root.start();
-  executor.run_until(root.done);
+  try {
+    executor.run_until(root.done);
+  } catch (...) {
+    // The task cannot end any more: what it has started is destroyed where it stands.
+    executor.tear_down();
+    throw;
+  }
   if (root.exception()) std::rethrow_exception(root.exception());
 }
 

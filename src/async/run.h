@@ -23,7 +23,8 @@ Task<void> store_result(Task<T> task, std::optional<T>* result) {
 }  // namespace detail
 
 // Drives `task` from a plain function until it has ended and gives its value; what it throws comes out. With
-// a SimulatedExecutor a StuckError comes out when it can never end; the executor is finished then.
+// a SimulatedExecutor a StuckError comes out when it can never end. That, and whatever a timer or posted work
+// throws, destroys the task and all it has started where they stand, and the executor is finished.
 //
 //   RealExecutor executor;
 //   int code = run(executor, main_task(arguments));

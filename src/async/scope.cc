@@ -39,7 +39,8 @@ class JoinAwaiter final : public Waiter {
 
 }  // namespace
 
-Scope::Scope(Executor& executor, const CancellationToken& parent) : executor_(&executor), source_(parent) {}
+Scope::Scope(Executor& executor, const CancellationToken& parent)
+    : executor_(&executor), parent_(parent), source_(std::in_place, parent) {}
 
 Scope::~Scope() {
   const auto is_child = [this](const TaskRecord& record) {
@@ -79,7 +80,7 @@ void Scope::end(Child& child, const std::exception_ptr& exception) noexcept {
     } catch (...) {
       failure_ = std::current_exception();
     }
-    if (failure_) source_.request(CancelReason::kRequested);
+    if (failure_) source_->request(CancelReason::kRequested);
   }
   delete &child;
   if (--running_ > 0) return;
@@ -88,9 +89,12 @@ void Scope::end(Child& child, const std::exception_ptr& exception) noexcept {
 
 Task<> Scope::join() {
   const CancellationToken caller = co_await current_cancellation();
-  CancellationCallback pass_on(caller, [this](CancelReason reason) { source_.request(reason); });
+  CancellationCallback pass_on(caller, [this](CancelReason reason) { cancel(reason); });
   while (running_ > 0) co_await JoinAwaiter(joiners_);
-  if (std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
+  if (std::exception_ptr failure = std::exchange(failure_, nullptr)) {
+    if (!cancelled_) source_.emplace(parent_);
+    std::rethrow_exception(failure);
+  }
   caller.throw_if_requested();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "async/cancellation_token.h"
@@ -42,13 +43,17 @@ class Scope {
 
   // Waits until no task runs, then rethrows the first exception other than Cancelled. While it waits, the
   // caller's cancellation is passed on to the tasks; it waits for them all the same and throws Cancelled at
-  // the end. The Scope can be used again afterwards.
+  // the end. The Scope can be used again afterwards: after a failure with a fresh token, after a cancellation
+  // for tasks that start cancelled.
   Task<> join();
 
   // Requests the tasks' token, also for tasks spawned later.
-  void cancel(CancelReason reason = CancelReason::kRequested) { source_.request(reason); }
+  void cancel(CancelReason reason = CancelReason::kRequested) {
+    cancelled_ = true;
+    source_->request(reason);
+  }
 
-  CancellationToken token() const { return source_.token(); }
+  CancellationToken token() const { return source_->token(); }
   Executor& executor() const { return *executor_; }
   size_t running() const { return running_; }
 
@@ -59,7 +64,9 @@ class Scope {
   [[noreturn]] void abort_with_names(FunctionRef<bool(const TaskRecord&)> is_child) const;
 
   Executor* executor_;
-  CancellationSource source_;
+  CancellationToken parent_;
+  std::optional<CancellationSource> source_;  // always holds one
+  bool cancelled_ = false;                    // by cancel() or through join(), not by a failure
   size_t running_ = 0;
   std::exception_ptr failure_;
   WaitQueue joiners_{"Scope.join", {}};

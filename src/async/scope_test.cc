@@ -219,5 +219,24 @@ CO_TEST_SIMULATED(Scope, TenThousandTasks) {
   EXPECT_EQ(out.size(), 10'000u);
 }
 
+CO_TEST(Scope, AfterAFailureItsTasksRunAgainButACancellationStays) {
+  std::vector<int> out;
+  CancellationSource parent;
+  Scope scope(co_await current_executor(), parent.token());
+  scope.spawn(fail_after(1ms, "first"));
+  EXPECT_EQ(co_await message_of(scope.join()), "first");
+  scope.spawn(append_after(1ms, &out, 1));
+  co_await scope.join();
+  EXPECT_EQ(out, std::vector<int>{1});
+  scope.spawn(append_after(1h, &out, 2));
+  parent.request(CancelReason::kShutdown);  // reaches the fresh token
+  co_await scope.join();
+  EXPECT_TRUE(scope.token().requested());
+  scope.cancel();
+  scope.spawn(append_after(1ms, &out, 3));
+  co_await scope.join();
+  EXPECT_EQ(out, std::vector<int>{1});
+}
+
 }  // namespace
 }  // namespace stoker

@@ -21,6 +21,12 @@ class Semaphore::Awaiter final : public Waiter {
     wake();
   }
 
+  // More units are wanted than there are in total any more.
+  void refuse() {
+    refused_ = true;
+    wake();
+  }
+
   bool await_ready() const { return false; }
   template <typename Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
@@ -35,6 +41,7 @@ class Semaphore::Awaiter final : public Waiter {
   }
   Permit await_resume() {
     finish();
+    if (refused_) throw semaphore_.never(units_);
     granted_ = false;
     return Permit(semaphore_, units_);
   }
@@ -46,16 +53,19 @@ class Semaphore::Awaiter final : public Waiter {
   Semaphore& semaphore_;
   int64_t units_;
   bool granted_ = false;
+  bool refused_ = false;
 };
 
 Semaphore::~Semaphore() = default;
 
 Task<Permit> Semaphore::acquire(int64_t units) {
-  if (units < 1 || units > total_) {
-    throw internal_error("Semaphore '" + name_ + "' was asked for " + std::to_string(units) + " of its " +
-                         std::to_string(total_) + " units; that wait could never end.");
-  }
+  if (units < 1 || units > total_) throw never(units);
   co_return co_await Awaiter(*this, units);
+}
+
+Error Semaphore::never(int64_t units) const {
+  return internal_error("Semaphore '" + name_ + "' was asked for " + std::to_string(units) + " of its " +
+                        std::to_string(total_) + " units; that wait could never end.");
 }
 
 std::optional<Permit> Semaphore::try_acquire(int64_t units) {
@@ -78,8 +88,13 @@ void Semaphore::give_back(int64_t units) {
 void Semaphore::serve() {
   while (!waiters_.empty()) {
     auto& first = static_cast<Awaiter&>(waiters_.front());
-    if (first.units() > available_) return;
-    first.grant();
+    if (first.units() > total_) {
+      first.refuse();
+    } else if (first.units() > available_) {
+      return;
+    } else {
+      first.grant();
+    }
   }
 }
 

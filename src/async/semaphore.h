@@ -7,6 +7,7 @@
 
 #include "async/task.h"
 #include "async/waiter.h"
+#include "base/error.h"
 
 namespace stoker {
 
@@ -66,12 +67,15 @@ class Semaphore {
   // Units not taken; below zero for a while after the total was lowered.
   int64_t available() const { return available_; }
   int64_t total() const { return total_; }
-  // Changes the limit: more units wake waiters, fewer are taken back as permits end.
+  // Changes the limit: more units wake waiters, fewer are taken back as permits end. A waiter that
+  // wants more than the new total gets Error(kInternal) when its turn comes.
   void set_total(int64_t units);
 
  private:
   friend class Permit;
   class Awaiter;
+
+  Error never(int64_t units) const;
 
   bool can_take(int64_t units) const { return waiters_.empty() && available_ >= units; }
   void give_back(int64_t units);

@@ -137,5 +137,31 @@ CO_TEST(Semaphore, NeverLetsMoreInThanItsUnits) {
   EXPECT_EQ(semaphore.available(), 3);
 }
 
+Task<> expect_refused(Semaphore* semaphore, int64_t units, bool* refused) {
+  try {
+    Permit permit = co_await semaphore->acquire(units);
+  } catch (const Error&) {
+    *refused = true;
+  }
+}
+
+CO_TEST(Semaphore, LoweringTheTotalRefusesARequestThatNeedsMore) {
+  Semaphore semaphore(3, "slots");
+  std::vector<int> order;
+  bool refused = false;
+  Permit first = co_await semaphore.acquire(1);
+  Scope scope(co_await current_executor());
+  scope.spawn(expect_refused(&semaphore, 3, &refused));
+  co_await sleep_for(1ms);
+  scope.spawn(hold(&semaphore, 1, 1ms, &order, 1));
+  co_await sleep_for(1ms);
+  EXPECT_TRUE(order.empty());  // behind the large request
+  semaphore.set_total(2);
+  co_await scope.join();
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(order, std::vector<int>{1});
+  EXPECT_EQ(semaphore.available(), 1);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -24,6 +24,8 @@ namespace stoker {
 //     log_info("{} bytes", co_await std::move(later));
 //   }
 //
+// Awaiting a task that was moved from throws Error(kInternal).
+//
 // Not for several awaiters, not detached: work beside the caller goes into a Scope. A reference parameter
 // must outlive the task; a lambda with captures must not be a coroutine (the captures die with the lambda
 // object).

@@ -18,6 +18,9 @@ namespace detail {
 // Out of line: inlined, its copy of the pointer would take room in every frame that awaits.
 [[noreturn]] void rethrow(const std::exception_ptr& exception);
 
+// Throws Error(kInternal): a Task was awaited or started that has been moved from.
+[[noreturn]] void throw_moved_from();
+
 // The part of a promise that does not depend on the result.
 class PromiseBase {
  public:
@@ -97,15 +100,16 @@ class Promise<void> final : public PromiseBase {
 template <typename T>
 class TaskAwaiter {
  public:
-  explicit TaskAwaiter(Task<T>&& task) : task_(std::move(task)) {}
-  TaskAwaiter(Task<T>&& task, TaskContext& context) : task_(std::move(task)) {
+  explicit TaskAwaiter(Task<T>&& task) : task_(std::move(task)) {
+    if (!task_) throw_moved_from();
+  }
+  TaskAwaiter(Task<T>&& task, TaskContext& context) : TaskAwaiter(std::move(task)) {
     task_.handle_.promise().attach(context);
   }
 
   bool await_ready() const noexcept { return false; }
   template <typename Promise>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    static_assert(std::is_base_of_v<PromiseBase, Promise>, "Only a Task can await a Task.");
     static_assert(std::is_base_of_v<PromiseBase, Promise>, "Only a Task can await a Task.");
     task_.handle_.promise().continue_with(awaiting, awaiting.promise().context());
     return task_.handle_;

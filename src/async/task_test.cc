@@ -1,5 +1,6 @@
 #include "async/task.h"
 
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -7,11 +8,15 @@
 
 #include <gtest/gtest.h>
 
+#include "async/cancellation.h"
+#include "async/real_executor.h"
 #include "async/run.h"
+#include "async/scope.h"
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
 #include "async/testing.h"
 #include "async/waiter.h"
+#include "base/error.h"
 
 namespace stoker {
 namespace {
@@ -141,6 +146,45 @@ TEST(Run, TokenCancelsTheTask) {
     EXPECT_EQ(cancelled.reason(), CancelReason::kShutdown);
   }
   EXPECT_EQ(executor.now(), TimePoint(1s));
+}
+
+CO_TEST(Task, AwaitingATaskThatWasMovedFromIsAnError) {
+  Task<int> task = give(1);
+  EXPECT_EQ(co_await std::move(task), 1);
+  // NOLINTNEXTLINE(bugprone-use-after-move): the point of the test
+  EXPECT_THROW(co_await std::move(task), Error);
+}
+
+Task<> wait_in_scope() {
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  scope.spawn(sleep_for(1h), "child");
+  scope.spawn(shielded(sleep_for(2h)), "shielded child");
+  co_await scope.join();
+}
+
+TEST(Run, WhatATimerOrPostedWorkThrowsComesOutAndTearsDown) {
+  SimulatedExecutor simulated(1);
+  RealExecutor real;
+  for (Executor* executor : std::initializer_list<Executor*>{&simulated, &real}) {
+    auto timer = executor->post_at(executor->now() + 1ms, [] { throw std::runtime_error("from a timer"); });
+    EXPECT_THROW(run(*executor, wait_in_scope()), std::runtime_error);
+    EXPECT_TRUE(executor->tearing_down());
+    EXPECT_TRUE(executor->tasks().empty());
+  }
+  SimulatedExecutor other(1);
+  other.post([] { throw std::runtime_error("from work"); });
+  EXPECT_THROW(run(other, wait_in_scope()), std::runtime_error);
+  EXPECT_TRUE(other.tasks().empty());
+}
+
+TEST(Duration, FromSecondsStaysInRange) {
+  EXPECT_EQ(from_seconds(1.5), Duration(1'500'000'000));
+  EXPECT_EQ(from_seconds(-1.5), Duration(-1'500'000'000));
+  EXPECT_EQ(from_seconds(std::numeric_limits<double>::infinity()), kLongestDuration);
+  EXPECT_EQ(from_seconds(1e300), kLongestDuration);
+  EXPECT_EQ(from_seconds(-1e300), -kLongestDuration);
+  EXPECT_GT(TimePoint(24h) + from_seconds(1e300), TimePoint(24h));
+  EXPECT_THROW(from_seconds(std::numeric_limits<double>::quiet_NaN()), Error);
 }
 
 }  // namespace
