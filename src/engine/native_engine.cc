@@ -230,6 +230,8 @@ void NativeEngine::serve_published() {
   served_.set();
 }
 
+// The configuration fixes the manifest, so names and shapes agree when it does. The bytes are the Learner's
+// own, immutable and shared by pointer: nothing is transferred that a digest could find broken.
 Task<Result<Done>> NativeEngine::publish(WeightsPtr weights) {
   if (weights->config() != config_) {
     co_return Failure{FailureClass::kInfrastructure, "weights_mismatch",

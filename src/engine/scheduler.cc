@@ -98,9 +98,10 @@ void Scheduler::weights_changed() {
   ++weights_generation_;
   cache_.forget_cached();
   for (Sequence* sequence : running_) {
-    if (sequence->decoding) {
-      sequence->mixed = true;
+    if (sequence->decoding || sequence->restarted) {
+      sequence->mixed = sequence->mixed || sequence->computed > 0;
     } else {
+      sequence->restarted = sequence->computed > 0;
       drop_blocks(*sequence);
     }
   }
@@ -155,7 +156,7 @@ int32_t Scheduler::unallocated_blocks(const Sequence& sequence) const {
 // Takes the cached blocks that follow what is computed. The last token is always computed: its logits are
 // wanted.
 void Scheduler::find_cached(Sequence& sequence) {
-  if (!options_.prefix_cache) return;
+  if (!options_.prefix_cache || sequence.mixed) return;
   if (sequence.computed != kBlock * sequence.shared_blocks) return;
   const int32_t most = (static_cast<int32_t>(sequence.tokens.size()) - 1) / kBlock;
   const int32_t found = cache_.match(weights_generation_, sequence.tokens, most, sequence.blocks);
@@ -174,12 +175,12 @@ void Scheduler::find_cached(Sequence& sequence) {
 // Whether a sequence admitted earlier is going to compute the block that this one needs next.
 bool Scheduler::awaits_earlier(const Sequence& sequence, size_t index) const {
   const int32_t next = sequence.computed;
-  if (!options_.prefix_cache || next != kBlock * sequence.shared_blocks) return false;
+  if (!options_.prefix_cache || sequence.mixed || next != kBlock * sequence.shared_blocks) return false;
   if (next + kBlock >= static_cast<int32_t>(sequence.tokens.size())) return false;
   const std::span<const int32_t> wanted = block_tokens(sequence, next);
   for (size_t i = 0; i < index; ++i) {
     const Sequence& earlier = *running_[i];
-    if (earlier.decoding || earlier.computed >= next + kBlock) continue;
+    if (earlier.decoding || earlier.mixed || earlier.computed >= next + kBlock) continue;
     if (next + kBlock > static_cast<int32_t>(earlier.tokens.size())) continue;
     const std::span<const int32_t> block = block_tokens(earlier, next);
     if (std::equal(wanted.begin(), wanted.end(), block.begin()) &&

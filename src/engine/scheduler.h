@@ -62,7 +62,8 @@ class Scheduler {
   void complete(StepPlan& plan, int64_t version);
 
   // Other weights compute the next step: nothing cached is found any more. Sequences that have sampled keep
-  // their blocks and are mixed; the others start over.
+  // their blocks and are mixed; the others start over, but only once: a context that takes longer than the
+  // time between two publications goes on as mixed, so that it ends.
   void weights_changed();
 
   bool idle() const { return waiting_.empty() && running_.empty(); }

@@ -34,6 +34,7 @@ struct Sequence {
   std::vector<cpu::KvRun> runs;  // the same blocks as the forward pass sees them
   bool mixed = false;            // computed by more than one version
   bool decoding = false;         // a token was sampled since the context was computed
+  bool restarted = false;        // other weights made it start over
   bool preempted = false;        // has given up its blocks at least once
 
   StopText text;
