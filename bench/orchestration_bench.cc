@@ -64,7 +64,9 @@ class OneReward final : public Reward {
 
 class CalculatorKind final : public EnvironmentKind {
  public:
-  std::unique_ptr<Environment> make() const override { return std::make_unique<CalculatorEnvironment>(); }
+  std::unique_ptr<Environment> make(Pool&) const override {
+    return std::make_unique<CalculatorEnvironment>();
+  }
   std::unique_ptr<TaskSource> training_tasks(uint64_t) const override {
     return std::make_unique<CalculatorTasks>();
   }
@@ -108,7 +110,8 @@ Task<> rollout(Measurement* measurement) {
   const CalculatorKind kind;
   const CalculatorTasks tasks;
   const std::unique_ptr<Agent> agent = make_tool_agent({});
-  EpisodeRunner runner({}, engine, kind, *agent, tokenizer, renderer, kind.rewards());
+  Pool blocking;
+  EpisodeRunner runner({}, engine, kind, *agent, tokenizer, renderer, blocking, kind.rewards());
   Orchestrator::Options options;
   options.controller = {.total_steps = measurement->batches,
                         .groups_per_batch = measurement->concurrent / kGroupSize,

@@ -10,7 +10,7 @@ namespace {
 constexpr WaitSite kWatch{"Quarantine", {}};
 }  // namespace
 
-// Waits, whatever the caller's token says, until woken or until a time.
+// Waits, whatever the caller's token says, until woken or until a time, which may be made earlier.
 class Quarantine::Watch final : public Waiter, private Timer {
  public:
   explicit Watch(TimePoint time) : time_(time) {}
@@ -24,6 +24,13 @@ class Quarantine::Watch final : public Waiter, private Timer {
   void await_resume() {
     disarm();
     finish();
+  }
+  void shorten(TimePoint time) {
+    if (time >= time_) return;
+    time_ = time;
+    if (!armed()) return;  // not waiting yet, or woken already
+    disarm();
+    context().executor->arm(*this, time_);
   }
 
  private:
@@ -91,12 +98,23 @@ void Quarantine::end(Held& held) noexcept {
 }
 
 Task<bool> Quarantine::finish_or_abandon(Duration limit, Task<void> task, std::string name) {
+  return finish_or_abandon(limit, std::move(task), std::move(name), {});
+}
+
+Task<bool> Quarantine::finish_or_abandon(Duration limit, Task<void> task, std::string name,
+                                         OnCancellation cancellation) {
   Held& held = *new Held(*this, std::move(task), std::move(name));
   tasks_.push_back(held);
   held.start();
   Watch watch(executor_.now() + limit);
   Hold hold(held, watch);
-  co_await watch;
+  {
+    const CancellationCallback hurry(cancellation.token, [&](CancelReason reason) {
+      watch.shorten(executor_.now() + cancellation.grace);
+      if (cancellation.tell_at_once) held.cancel(reason);
+    });
+    co_await watch;
+  }
   if (held.ended()) {
     if (held.exception()) std::rethrow_exception(held.exception());
     co_return true;

@@ -29,10 +29,21 @@ class Quarantine {
   Quarantine(const Quarantine&) = delete;
   Quarantine& operator=(const Quarantine&) = delete;
 
-  // Runs `task` under a token that the caller's cancellation does not reach. True: it ended within `limit`;
-  // what it threw comes out. False: it did not; its token is requested with kDeadline, it is counted and
-  // kept, and what it may throw later is dropped. Does not throw Cancelled of the caller.
+  // What the caller's cancellation does to the task. By default: nothing, however long the limit is.
+  struct OnCancellation {
+    CancellationToken token;  // the caller's
+    Duration grace{};         // how long after the request the task is abandoned, if not before
+    bool tell_at_once =
+        true;  // whether the task's own token is requested with it, or at the end of the grace
+  };
+
+  // Runs `task` under a token of its own. True: it ended within `limit`, and within the grace after a
+  // cancellation; what it threw comes out. False: it did not; its token is requested with kDeadline, it is
+  // counted and kept, and what it may throw later is dropped. Does not throw Cancelled of the caller, only
+  // that of a task that was told.
   Task<bool> finish_or_abandon(Duration limit, Task<void> task, std::string name = "cleanup");
+  Task<bool> finish_or_abandon(Duration limit, Task<void> task, std::string name,
+                               OnCancellation cancellation);
 
   // Requests kShutdown of all held tasks and waits until none is left, at most `limit`. Gives how many are
   // left. One caller at a time.

@@ -71,6 +71,66 @@ CO_TEST(Quarantine, CallerGoesOnPastTheDeadline) {
   EXPECT_EQ(quarantine.abandoned(), 2u);
 }
 
+Task<> work_on(std::shared_ptr<bool> done) {
+  co_await shielded(sleep_for(3ms));
+  *done = true;
+}
+
+CO_TEST(Quarantine, QUE_13_WhatNobodyWaitsForRunsToItsEnd) {
+  auto done = std::make_shared<bool>(false);
+  Quarantine quarantine(co_await current_executor());
+  EXPECT_FALSE(co_await quarantine.finish_or_abandon(1ms, work_on(done)));
+  EXPECT_FALSE(*done);
+  EXPECT_EQ(co_await quarantine.shut_down(1h), 0u);
+  EXPECT_TRUE(*done);
+  EXPECT_EQ(done.use_count(), 1);
+}
+
+Task<> cancelled_caller(Quarantine* quarantine, bool tell_at_once, Duration* ended) {
+  Executor& executor = co_await current_executor();
+  EXPECT_FALSE(co_await quarantine->finish_or_abandon(
+      1000h, hang(std::make_shared<int>(1)), "call",
+      {.token = co_await current_cancellation(), .grace = 5s, .tell_at_once = tell_at_once}));
+  *ended = executor.now().time_since_epoch();
+}
+
+CO_TEST_SIMULATED(Quarantine, AGraceAfterTheCancellationTheCallerGoesOn) {
+  Executor& executor = co_await current_executor();
+  for (const bool tell_at_once : {true, false}) {
+    Quarantine quarantine(executor);
+    const Duration start = executor.now().time_since_epoch();
+    Duration ended{};
+    (void)co_await with_timeout(7s, cancelled_caller(&quarantine, tell_at_once, &ended));
+    EXPECT_EQ(ended - start, 12s);
+    EXPECT_EQ(quarantine.held(), 1u);
+  }
+}
+
+Task<> heeding_caller(Quarantine* quarantine, bool tell_at_once, Duration* ended) {
+  Executor& executor = co_await current_executor();
+  bool in_time = true;
+  try {
+    in_time = co_await quarantine->finish_or_abandon(
+        1000h, sleep_for(500h), "call",
+        {.token = co_await current_cancellation(), .grace = 5s, .tell_at_once = tell_at_once});
+  } catch (const Cancelled&) {
+    EXPECT_TRUE(tell_at_once);
+  }
+  EXPECT_EQ(in_time, tell_at_once);
+  *ended = executor.now().time_since_epoch();
+}
+
+CO_TEST_SIMULATED(Quarantine, ATaskThatIsToldMayEndBeforeTheGrace) {
+  Executor& executor = co_await current_executor();
+  for (const bool tell_at_once : {true, false}) {
+    Quarantine quarantine(executor);
+    const Duration start = executor.now().time_since_epoch();
+    Duration ended{};
+    (void)co_await with_timeout(7s, heeding_caller(&quarantine, tell_at_once, &ended));
+    EXPECT_EQ(ended - start, tell_at_once ? Duration(7s) : Duration(12s));
+  }
+}
+
 CO_TEST(Quarantine, WhatHangsIsDestroyedAtTheEnd) {
   auto owned = std::make_shared<int>(1);
   {

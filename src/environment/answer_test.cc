@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "environment/testing/test_pool.h"
+
 #include "base/random.h"
 
 namespace stoker {
@@ -99,7 +101,7 @@ std::optional<std::string> answer_of(Message last, StopReason reason = StopReaso
   record.trajectory.append_sampled(1, -1.0f, 0);
   record.trajectory.close_sampled(reason);
   record.failure = std::move(failure);
-  return final_answer({task, messages, record});
+  return final_answer({task, messages, record, test_pool()});
 }
 
 TEST(Answer, TheFinalAnswerIsAWholeAssistantTurnWithoutCalls) {
@@ -117,7 +119,7 @@ TEST(Answer, TheFinalAnswerIsAWholeAssistantTurnWithoutCalls) {
   TaskRow task;
   std::vector<Message> none;
   EpisodeRecord record;
-  EXPECT_EQ(final_answer({task, none, record}), std::nullopt);
+  EXPECT_EQ(final_answer({task, none, record, test_pool()}), std::nullopt);
 }
 
 }  // namespace

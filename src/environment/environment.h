@@ -16,6 +16,8 @@
 
 namespace stoker {
 
+class Pool;
+
 // One row of the task stream.
 struct TaskRow {
   std::string id;  // unique within its environment
@@ -40,7 +42,8 @@ struct Action {
 
 // The outside world of one episode. Calls come one at a time: reset, then steps, then close exactly once on
 // every path out, cancellation included. Each is given a deadline by the caller. Thrown exceptions count as
-// environment failures.
+// environment failures, except Error(kResource), which ends the run. All runs on the loop thread, so nothing
+// here may block: what does goes through the pool given to EnvironmentKind::make.
 class Environment {
  public:
   virtual ~Environment() = default;
@@ -55,11 +58,12 @@ class Environment {
   virtual std::vector<Tool*> tools() { return {}; }
 };
 
-// What a reward sees: everything that happened.
+// What a reward sees: everything that happened, and where it may block.
 struct EpisodeView {
   const TaskRow& task;
   const std::vector<Message>& messages;  // the whole conversation
   const EpisodeRecord& record;
+  Pool& blocking;
 };
 
 struct RewardResult {

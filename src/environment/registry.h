@@ -23,7 +23,9 @@ struct Demonstration {
 class EnvironmentKind {
  public:
   virtual ~EnvironmentKind() = default;
-  virtual std::unique_ptr<Environment> make() const = 0;
+  // `blocking` outlives the environment: where it and its tools run what blocks (co_await blocking.run(...)).
+  // A call that never returns may be abandoned there, so the function must own whatever it touches.
+  virtual std::unique_ptr<Environment> make(Pool& blocking) const = 0;
   virtual std::unique_ptr<TaskSource> training_tasks(uint64_t seed) const = 0;
   // Held-out tasks: none of them occurs in training_tasks or demonstrations.
   virtual std::unique_ptr<TaskSource> evaluation_tasks() const = 0;

@@ -1,6 +1,7 @@
 #include "environment/registry.h"
 
 #include "environment/environment_config.h"
+#include "environment/testing/test_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ TEST(Registry, KnowsItsKindsInOrder) {
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     auto kind = make_environment_kind(name, Json::object());
-    EXPECT_NE(kind->make(), nullptr);
+    EXPECT_NE(kind->make(test_pool()), nullptr);
     EXPECT_FALSE(kind->rewards().empty());
     EXPECT_NE(make_environment_kind(name, nullptr), nullptr);  // a run file without a table
   }

@@ -9,6 +9,8 @@
 
 #include <fmt/core.h>
 
+#include "trajectory/failure_rules.h"
+
 namespace stoker {
 namespace {
 
@@ -25,12 +27,6 @@ struct OpenGroup {
   int32_t scored = 0;
   int64_t oldest_version = -1;  // of a token of a scored member
 };
-
-// Another attempt may go better: the world failed, not the policy and not a limit.
-bool is_retryable(const std::string& failure) {
-  const auto starts_with = [&](std::string_view prefix) { return failure.rfind(prefix, 0) == 0; };
-  return starts_with("environment.") || starts_with("infrastructure.") || starts_with("tool.");
-}
 
 void check(const ControllerOptions& options) {
   const auto at_least = [](const char* name, int64_t value, int64_t least) {
@@ -62,6 +58,7 @@ struct Controller::State {
   void settle_member(uint64_t ordinal, OpenGroup& group, Member& member, const RunEvent& event);
   void trainer_ready();
   void finish_step(const RunEvent& event);
+  void skip_step();
   void finish_publication(const RunEvent& event);
   void cancel_members(uint64_t ordinal, OpenGroup& group);
   void stop(const std::string& reason);
@@ -159,7 +156,7 @@ void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member
       group.oldest_version = group.oldest_version < 0 ? event.oldest_version
                                                       : std::min(group.oldest_version, event.oldest_version);
     }
-  } else if (is_retryable(event.failure) &&
+  } else if (may_be_retried(event.failure) &&
              member.attempt + 1 < static_cast<uint32_t>(options.max_attempts)) {
     last_failure = event.failure;
     ++member.attempt;
@@ -186,10 +183,14 @@ void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member
 }
 
 void Controller::State::trainer_ready() {
-  // A batch without anything to train ends without a step.
-  if (batch_in_training) ++trained_batches;
-  batch_in_training = false;
+  if (batch_in_training) skip_step();  // nobody said how it ended
   trainer_waiting = true;
+}
+
+void Controller::State::skip_step() {
+  if (!batch_in_training) throw internal_error("A step was skipped of which the controller gave no batch.");
+  batch_in_training = false;
+  ++trained_batches;
 }
 
 void Controller::State::finish_step(const RunEvent& event) {
@@ -349,6 +350,9 @@ std::vector<Decision> Controller::handle(const RunEvent& event) {
       break;
     case RunEventKind::kStepFinished:
       state.finish_step(event);
+      break;
+    case RunEventKind::kStepSkipped:
+      state.skip_step();
       break;
     case RunEventKind::kPublished:
       state.finish_publication(event);

@@ -9,6 +9,7 @@
 #include "async/cancellation.h"
 #include "async/quarantine.h"
 #include "async/timeout.h"
+#include "base/error.h"
 #include "base/result.h"
 
 namespace stoker {
@@ -26,9 +27,8 @@ constexpr Duration kCancellationGrace = std::chrono::seconds(5);
 namespace detail {
 
 template <typename T>
-Task<> run_within(Duration limit, CancellationToken cancellation, Task<T> task,
-                  std::shared_ptr<std::optional<T>> result) {
-  *result = co_await with_timeout(limit, with_cancellation(std::move(cancellation), std::move(task)));
+Task<> run_within(Duration limit, Task<T> task, std::shared_ptr<std::optional<T>> result) {
+  *result = co_await with_timeout(limit, std::move(task));
 }
 
 }  // namespace detail
@@ -46,9 +46,10 @@ struct OutsideCall {
 };
 
 // Runs `call`, code that may hang or throw, under the caller's cancellation and a limit of time. A limit that
-// passes is the failure "timeout" of the class, an exception "exception". A call that then does not even heed
-// its cancellation is left to the quarantine, and the caller goes on: so the call must own what it touches.
-// Throws only Cancelled, when the caller is cancelled.
+// passes is the failure "timeout" of the class, an exception "exception". A call that does not even heed its
+// cancellation is left to the quarantine kCancellationGrace after it, and the caller goes on: so the call
+// must own what it touches. Throws Cancelled when the caller is cancelled, and what the call threw as
+// Error(kResource): the machine lacks something, and no other episode would fare better.
 template <typename T>
 Task<Result<T>> call_outside(Quarantine& quarantine, OutsideCall about, Task<Result<T>> call) {
   const CancellationToken cancellation = co_await current_cancellation();
@@ -57,11 +58,15 @@ Task<Result<T>> call_outside(Quarantine& quarantine, OutsideCall about, Task<Res
   std::string thrown;
   try {
     co_await quarantine.finish_or_abandon(limit + kCancellationGrace,
-                                          detail::run_within(limit, cancellation, std::move(call), result),
-                                          about.task);
+                                          detail::run_within(limit, std::move(call), result), about.task,
+                                          {.token = cancellation, .grace = kCancellationGrace});
     cancellation.throw_if_requested();
     if (*result) co_return std::move(**result);
     co_return about.timeout();
+  } catch (const Error& error) {
+    cancellation.throw_if_requested();
+    if (error.kind() == ErrorKind::kResource) throw;
+    thrown = error.what();
   } catch (const std::exception& exception) {
     cancellation.throw_if_requested();
     thrown = exception.what();

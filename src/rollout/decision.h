@@ -16,6 +16,7 @@ enum class RunEventKind {
   kEpisodeFinished,  // episode, failure name or empty, scored, oldest_version
   kTrainerReady,     // the learner wants a batch
   kStepFinished,     // version: of the weights after the step
+  kStepSkipped,      // the last batch had nothing to train: it counts, the version stays
   kPublished,        // version: what the engine serves
   kStopRequested,    // no new work; what is in flight is cancelled
 };

@@ -11,6 +11,7 @@
 #include "rollout/deadline.h"
 #include "rollout/episode_play.h"
 #include "rollout/episode_world.h"
+#include "trajectory/failure_rules.h"
 
 namespace stoker {
 namespace {
@@ -35,17 +36,13 @@ void check_limits(const EpisodeLimits& limits) {
 
 }  // namespace
 
-bool is_scored_ending(const std::optional<Failure>& failure) {
-  if (!failure || failure->failure_class == FailureClass::kPolicy) return true;
-  return failure->failure_class == FailureClass::kLimit && failure->reason != "wall_clock";
-}
-
 struct EpisodeRunner::State {
   State(EpisodeSettings given, Engine& engine, const EnvironmentKind& environment_kind, Agent& agent,
-        std::shared_ptr<const Tokenizer> shared_tokenizer, const Renderer& renderer)
+        std::shared_ptr<const Tokenizer> shared_tokenizer, const Renderer& renderer, Pool& blocking_pool)
       : settings(std::move(given)),
         kind(environment_kind),
         tokenizer(std::move(shared_tokenizer)),
+        blocking(blocking_pool),
         parts{settings, engine, agent, *tokenizer, renderer, text_pool} {}
 
   EpisodeSettings settings;
@@ -53,16 +50,18 @@ struct EpisodeRunner::State {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<std::unique_ptr<Reward>> rewards;
   std::vector<double> weights;
+  Pool& blocking;
   Pool text_pool{{.threads = 1, .name = "text"}};
   EpisodeParts parts;
   std::optional<Quarantine> quarantine;  // made by the first episode, on its executor
+  std::optional<WorldParts> world;       // with it
   int64_t abandoned_environments = 0;
 };
 
 EpisodeRunner::EpisodeRunner(EpisodeSettings settings, Engine& engine,
                              const EnvironmentKind& environment_kind, Agent& agent,
                              std::shared_ptr<const Tokenizer> tokenizer, const Renderer& renderer,
-                             std::vector<std::unique_ptr<Reward>> rewards,
+                             Pool& blocking, std::vector<std::unique_ptr<Reward>> rewards,
                              std::vector<double> reward_weights) {
   check_limits(settings.limits);
   validate(settings.sampling);
@@ -73,7 +72,7 @@ EpisodeRunner::EpisodeRunner(EpisodeSettings settings, Engine& engine,
                                   reward_weights.size(), rewards.size()));
   }
   state_ = std::make_unique<State>(std::move(settings), engine, environment_kind, agent, std::move(tokenizer),
-                                   renderer);
+                                   renderer, blocking);
   state_->rewards = std::move(rewards);
   state_->weights = std::move(reward_weights);
 }
@@ -86,7 +85,7 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
   const EpisodeLimits& limits = state.settings.limits;
   Executor& executor = co_await current_executor();
   const TimePoint deadline = executor.now() + limit_from_seconds(limits.episode_timeout_seconds);
-  EpisodeWorld world(state.kind, limits, *state.quarantine, data);
+  EpisodeWorld world(state.kind, *state.world, data);
   EpisodePlay play(state.parts, world, data, std::move(resume_from), executor);
   std::exception_ptr thrown;
   try {
@@ -101,14 +100,21 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
   } catch (...) {
     thrown = std::current_exception();
   }
-  if (!co_await world.close()) ++state.abandoned_environments;
+  try {
+    if (!co_await world.close()) ++state.abandoned_environments;
+  } catch (...) {
+    if (!thrown) thrown = std::current_exception();
+  }
   if (thrown) std::rethrow_exception(thrown);
 }
 
 Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task, std::optional<Trajectory> resume_from) {
   State& state = *state_;
   Executor& executor = co_await current_executor();
-  if (!state.quarantine) state.quarantine.emplace(executor);
+  if (!state.quarantine) {
+    state.quarantine.emplace(executor);
+    state.world.emplace(WorldParts{state.settings.limits, *state.quarantine, state.blocking});
+  }
   auto data = std::make_shared<EpisodeData>();
   EpisodeRecord& record = data->record;
   data->task = std::move(task);
@@ -118,7 +124,7 @@ Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task, std::optional
   record.start_time = executor.now().time_since_epoch().count();
   co_await play(data, std::move(resume_from));
   if (is_scored_ending(record.failure)) {
-    co_await score_episode(data, state.rewards, state.weights, state.settings.limits, *state.quarantine);
+    co_await score_episode(data, state.rewards, state.weights, *state.world);
   }
   record.end_time = executor.now().time_since_epoch().count();
   // A call that was abandoned still reads the record.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "async/pool.h"
 #include "engine/engine.h"
 #include "environment/registry.h"
 #include "rollout/agent.h"
@@ -40,25 +41,27 @@ struct EpisodeSettings {
   RandomPurpose purpose = RandomPurpose::kTrain;  // or kEvaluate
 };
 
-// Whether an episode that ended so is scored: done, or stopped by the policy's own doing (policy.*, limit.*
-// except limit.wall_clock). The others have no reward, which is not zero.
-bool is_scored_ending(const std::optional<Failure>& failure);
-
 // Plays episodes in an environment: reset, then turn for turn sampled tokens, tool calls or a step, then
 // close and reward. How it can go wrong, by failure class: environment (reset, step: timeout, exception,
 // empty_observation, replay_mismatch, or what the environment gave), tool (timeout, exception, ...), limit,
 // reward (timeout, exception, not_finite, ...), infrastructure (the engine's, history_rewritten).
 //
-// close() of the environment is called exactly once on every path, shielded from cancellation, and abandoned
-// at its deadline. Calls that do not even heed their cancellation are left behind likewise.
-// Serves any number of concurrent episodes of one loop; must be destroyed on it, before its executor.
+// close() of the environment is called exactly once on every path, shielded from cancellation; at its
+// deadline it is cancelled. Calls that do not even heed their cancellation are abandoned kCancellationGrace
+// after it, whether their own deadline, the episode's or the end of the run was its cause. An
+// Error(kResource) of any of them (the blocking pool has lost too many threads) is no failure of the episode:
+// it comes out and ends the run. Serves any number of concurrent episodes of one loop; must be destroyed on
+// it, before its executor.
 class EpisodeRunner final : public EpisodePlayer {
  public:
-  // References must outlive the object. `rewards` are summed with `reward_weights` (empty: all 1). Settings
-  // out of range throw Error(kInput) naming the field.
+  // References must outlive the object. `blocking` is where code of environments, tools and rewards blocks;
+  // it should have abandon_after (below kCancellationGrace), so that a call that never returns costs a thread
+  // and not the end of the run. `rewards` are summed with `reward_weights` (empty: all 1). Settings out of
+  // range throw Error(kInput) naming the field.
   EpisodeRunner(EpisodeSettings settings, Engine& engine, const EnvironmentKind& environment_kind,
                 Agent& agent, std::shared_ptr<const Tokenizer> tokenizer, const Renderer& renderer,
-                std::vector<std::unique_ptr<Reward>> rewards, std::vector<double> reward_weights = {});
+                Pool& blocking, std::vector<std::unique_ptr<Reward>> rewards,
+                std::vector<double> reward_weights = {});
   ~EpisodeRunner() override;
 
   // `resume_from`: its turns are played to the environment and the tools again, the tokens are taken as they
@@ -68,7 +71,7 @@ class EpisodeRunner final : public EpisodePlayer {
                           std::optional<Trajectory> resume_from = std::nullopt) override;
 
   int64_t abandoned_environments() const;  // close() ran past its deadline
-  int64_t abandoned_calls() const;         // of any kind, close included, that went on past their deadline
+  int64_t abandoned_calls() const;         // of any kind, close included, that did not heed cancellation
 
  private:
   struct State;

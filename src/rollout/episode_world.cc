@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 
 #include "async/collect.h"
+#include "async/timeout.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "rollout/deadline.h"
 
@@ -23,10 +25,14 @@ Task<Result<Observation>> step_environment(std::shared_ptr<Environment> environm
   co_return co_await environment->step(action);
 }
 
-Task<> close_environment(std::shared_ptr<Environment> environment) { co_await environment->close(); }
+Task<> close_environment(Duration limit, std::shared_ptr<Environment> environment,
+                         std::shared_ptr<bool> in_time) {
+  *in_time = co_await with_timeout(limit, environment->close());
+}
 
-Task<Result<RewardResult>> score_with(Reward* reward, std::shared_ptr<EpisodeData> data) {
-  const EpisodeView view{.task = data->task, .messages = data->messages, .record = data->record};
+Task<Result<RewardResult>> score_with(Reward* reward, std::shared_ptr<EpisodeData> data, Pool* blocking) {
+  const EpisodeView view{
+      .task = data->task, .messages = data->messages, .record = data->record, .blocking = *blocking};
   co_return co_await reward->score(view);
 }
 
@@ -39,15 +45,15 @@ OutsideCall environment_call(const char* method, double limit_seconds) {
 }
 
 Task<Result<RewardResult>> score_in_time(Reward* reward, std::shared_ptr<EpisodeData> data,
-                                         const EpisodeLimits* limits, Quarantine* quarantine) {
+                                         const WorldParts* parts) {
   const std::string name = reward->name();
   const OutsideCall about{.failure_class = FailureClass::kReward,
                           .task = "reward",
                           .subject = "The reward",
                           .name = name,
-                          .limit_seconds = limits->reward_timeout_seconds};
+                          .limit_seconds = parts->limits.reward_timeout_seconds};
   Result<RewardResult> result =
-      co_await call_outside(*quarantine, about, score_with(reward, std::move(data)));
+      co_await call_outside(parts->quarantine, about, score_with(reward, std::move(data), &parts->blocking));
   if (result && !std::isfinite(result->reward)) {
     co_return Failure{FailureClass::kReward, "not_finite",
                       fmt::format("The reward '{}' gave {}.", name, result->reward)};
@@ -57,32 +63,39 @@ Task<Result<RewardResult>> score_in_time(Reward* reward, std::shared_ptr<Episode
 
 }  // namespace
 
-EpisodeWorld::EpisodeWorld(const EnvironmentKind& kind, const EpisodeLimits& limits, Quarantine& quarantine,
+EpisodeWorld::EpisodeWorld(const EnvironmentKind& kind, const WorldParts& parts,
                            std::shared_ptr<EpisodeData> data)
-    : kind_(kind), limits_(limits), quarantine_(quarantine), data_(std::move(data)) {}
+    : kind_(kind), parts_(parts), data_(std::move(data)) {}
 
 Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
+  if (std::optional<Failure> failure = make_environment()) co_return *std::move(failure);
+  Result<Observation> first =
+      co_await call_outside(parts_.quarantine, environment_call("reset", parts_.limits.reset_timeout_seconds),
+                            reset_environment(environment_, data_, seed));
+  if (!first) co_return first;
+  try {
+    for (Tool* tool : environment_->tools()) tools_.emplace_back(environment_, tool);
+  } catch (const std::exception& exception) {
+    co_return environment_call("tools", 0).exception(exception.what());
+  }
+  co_return first;
+}
+
+std::optional<Failure> EpisodeWorld::make_environment() {
   std::string thrown;
   try {
-    environment_ = kind_.make();
-    Result<Observation> first =
-        co_await call_outside(quarantine_, environment_call("reset", limits_.reset_timeout_seconds),
-                              reset_environment(environment_, data_, seed));
-    if (!first) co_return first;
-    for (Tool* tool : environment_->tools()) tools_.emplace_back(environment_, tool);
-    co_return first;
-  } catch (const Cancelled&) {
-    throw;
+    environment_ = kind_.make(parts_.blocking);
+    return std::nullopt;
   } catch (const std::exception& exception) {
     thrown = exception.what();
   } catch (...) {
     thrown = "something that is no std::exception";
   }
-  co_return Failure{FailureClass::kEnvironment, "exception", "Making the environment threw: " + thrown};
+  return Failure{FailureClass::kEnvironment, "exception", "Making the environment threw: " + thrown};
 }
 
 Task<Result<Observation>> EpisodeWorld::step(Action action) {
-  return call_outside(quarantine_, environment_call("step", limits_.step_timeout_seconds),
+  return call_outside(parts_.quarantine, environment_call("step", parts_.limits.step_timeout_seconds),
                       step_environment(environment_, std::move(action)));
 }
 
@@ -90,10 +103,21 @@ Task<bool> EpisodeWorld::close() {
   const std::shared_ptr<Environment> environment = std::exchange(environment_, nullptr);
   tools_.clear();
   if (!environment) co_return true;
+  const Duration limit = limit_from_seconds(parts_.limits.close_timeout_seconds);
+  const bool unlimited = std::isinf(parts_.limits.close_timeout_seconds);
+  const Quarantine::OnCancellation cancellation{
+      .token = co_await current_cancellation(),
+      .grace = unlimited ? kUnlimitedCloseGrace : limit + kCancellationGrace,
+      .tell_at_once = false};
+  auto in_time = std::make_shared<bool>(false);
   try {
-    co_return co_await quarantine_.finish_or_abandon(limit_from_seconds(limits_.close_timeout_seconds),
-                                                     close_environment(environment),
-                                                     "The environment's close");
+    co_await parts_.quarantine.finish_or_abandon(limit + kCancellationGrace,
+                                                 close_environment(limit, environment, in_time),
+                                                 "The environment's close", cancellation);
+    co_return *in_time;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kResource) throw;
+    log_warning("Episode {}: the environment's close threw: {}", data_->record.id.to_string(), error.what());
   } catch (const std::exception& exception) {
     log_warning("Episode {}: the environment's close threw: {}", data_->record.id.to_string(),
                 exception.what());
@@ -104,15 +128,13 @@ Task<bool> EpisodeWorld::close() {
 }
 
 Task<> score_episode(std::shared_ptr<EpisodeData> data, const std::vector<std::unique_ptr<Reward>>& rewards,
-                     const std::vector<double>& weights, const EpisodeLimits& limits,
-                     Quarantine& quarantine) {
+                     const std::vector<double>& weights, const WorldParts& parts) {
   std::vector<Result<RewardResult>> results;
   if (rewards.size() == 1) {
-    results.push_back(co_await score_in_time(rewards[0].get(), data, &limits, &quarantine));
+    results.push_back(co_await score_in_time(rewards[0].get(), data, &parts));
   } else {
     std::vector<Task<Result<RewardResult>>> calls;
-    for (const auto& reward : rewards)
-      calls.push_back(score_in_time(reward.get(), data, &limits, &quarantine));
+    for (const auto& reward : rewards) calls.push_back(score_in_time(reward.get(), data, &parts));
     results = co_await collect_all(std::move(calls));
   }
   EpisodeRecord& record = data->record;

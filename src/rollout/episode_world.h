@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "async/pool.h"
 #include "async/quarantine.h"
 #include "environment/registry.h"
 #include "rollout/agent.h"
@@ -21,13 +22,23 @@ struct EpisodeData {
   EpisodeRecord record;
 };
 
+// What all episodes of a runner share around the world. Must outlive the episodes and every abandoned call.
+struct WorldParts {
+  const EpisodeLimits& limits;
+  Quarantine& quarantine;
+  Pool& blocking;
+};
+
+// How long a close without a limit of its own may still go on once the run is cancelled.
+constexpr Duration kUnlimitedCloseGrace = std::chrono::seconds(30);
+
 // The world outside of one episode: its environment and tools. Each call has its deadline; what hangs, throws
-// or fails comes back as a Failure of its class. Only Cancelled (of the caller) is thrown.
+// or fails comes back as a Failure of its class. Thrown are only Cancelled (of the caller) and
+// Error(kResource).
 class EpisodeWorld {
  public:
   // References must outlive the object and every abandoned call.
-  EpisodeWorld(const EnvironmentKind& kind, const EpisodeLimits& limits, Quarantine& quarantine,
-               std::shared_ptr<EpisodeData> data);
+  EpisodeWorld(const EnvironmentKind& kind, const WorldParts& parts, std::shared_ptr<EpisodeData> data);
 
   // Makes the environment and resets it. environment.timeout, environment.exception, or what it gave.
   Task<Result<Observation>> reset(uint64_t seed);
@@ -40,9 +51,10 @@ class EpisodeWorld {
   const Tools& tools() const { return tools_; }
 
  private:
+  std::optional<Failure> make_environment();
+
   const EnvironmentKind& kind_;
-  const EpisodeLimits& limits_;
-  Quarantine& quarantine_;
+  const WorldParts& parts_;
   std::shared_ptr<EpisodeData> data_;
   std::shared_ptr<Environment> environment_;
   Tools tools_;
@@ -51,6 +63,6 @@ class EpisodeWorld {
 // Scores a finished episode: sets reward, rewards and success, or the failure reward.* (timeout, exception,
 // not_finite, or what the reward gave). The rewards run side by side.
 Task<> score_episode(std::shared_ptr<EpisodeData> data, const std::vector<std::unique_ptr<Reward>>& rewards,
-                     const std::vector<double>& weights, const EpisodeLimits& limits, Quarantine& quarantine);
+                     const std::vector<double>& weights, const WorldParts& parts);
 
 }  // namespace stoker

@@ -17,7 +17,8 @@ struct EvaluationOptions {
   int32_t tasks = 256;  // the first so many of the source
   int32_t samples = 1;  // episodes a task
   int32_t max_concurrent_episodes = 256;
-  // Called on the loop thread for each episode, in order of task and sample; may be empty.
+  // Called on the loop thread for each episode as soon as all before it have ended, in order of task and
+  // sample; may be empty. An evaluation that is cancelled or fails hands over all that had ended.
   std::function<void(const EpisodeRecord&)> episode_finished;
 };
 
@@ -35,7 +36,8 @@ struct EvaluationResult {
 };
 
 // Plays `samples` episodes of each held-out task and counts. Each draws from its own random stream, so the
-// result depends on the weights alone. What the player throws comes out after all have ended.
+// result depends on the weights alone. What the player throws comes out after all have ended. Holds at most
+// four times max_concurrent_episodes records: starts wait for the slowest when it falls so far behind.
 Task<EvaluationResult> evaluate(const EvaluationOptions& options, EpisodePlayer& player,
                                 const TaskSource& tasks);
 

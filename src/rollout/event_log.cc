@@ -11,8 +11,9 @@
 namespace stoker {
 namespace {
 
-constexpr std::array<const char*, 6> kEventNames = {"started",       "episode_finished", "trainer_ready",
-                                                    "step_finished", "published",        "stop_requested"};
+constexpr std::array<const char*, 7> kEventNames = {"started",       "episode_finished", "trainer_ready",
+                                                    "step_finished", "step_skipped",     "published",
+                                                    "stop_requested"};
 constexpr std::array<const char*, 7> kDecisionNames = {
     "start_episode", "cancel_episode", "consume_batch", "drop_group", "publish", "finish", "give_up"};
 
@@ -93,6 +94,7 @@ Json RunEvent::to_json() const {
       json.set("version", version);
       break;
     case RunEventKind::kTrainerReady:
+    case RunEventKind::kStepSkipped:
     case RunEventKind::kStopRequested:
       break;
   }
@@ -121,6 +123,7 @@ RunEvent RunEvent::from_json(const Json& json) {
       event.version = json.at("version").as_int();
       break;
     case RunEventKind::kTrainerReady:
+    case RunEventKind::kStepSkipped:
     case RunEventKind::kStopRequested:
       break;
   }

@@ -222,6 +222,10 @@ Task<> Orchestrator::step_finished(WeightsPtr weights) {
   }
 }
 
+void Orchestrator::step_skipped() {
+  if (!state_->over) state_->emit({.kind = RunEventKind::kStepSkipped});
+}
+
 void Orchestrator::request_stop() {
   if (state_->scope) state_->stop();
 }

@@ -57,6 +57,9 @@ class Orchestrator {
   // Error(kInternal).
   Task<> step_finished(WeightsPtr weights);
 
+  // The last batch had nothing to train: it counts as one of the run's steps, the weights stay.
+  void step_skipped();
+
   // No more work: what runs is cancelled, next_batch gives no batch any more. For a clean end by a signal.
   void request_stop();
 

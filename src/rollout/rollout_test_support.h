@@ -95,7 +95,7 @@ struct EpisodeRig {
     if (!runner_) {
       runner_ = std::make_unique<EpisodeRunner>(
           settings, engine, kind, *agent, tokenizer, other_renderer != nullptr ? *other_renderer : renderer,
-          rewards.empty() ? kind.rewards() : std::move(rewards), weights);
+          *blocking, rewards.empty() ? kind.rewards() : std::move(rewards), weights);
     }
     return *runner_;
   }
@@ -121,6 +121,7 @@ struct EpisodeRig {
   TokenizerPtr tokenizer = demo_tokenizer();
   ChatMlRenderer renderer{tokenizer, {.list_tools = false}};
   const Renderer* other_renderer = nullptr;
+  std::unique_ptr<Pool> blocking = std::make_unique<Pool>();
   std::unique_ptr<Agent> agent = make_tool_agent({});
   std::vector<std::unique_ptr<Reward>> rewards;
   std::vector<double> weights;

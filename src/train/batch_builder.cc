@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/forest_builder.h"
+#include "trajectory/failure_rules.h"
 
 namespace stoker {
 namespace {
@@ -21,20 +22,8 @@ struct Row {
   int64_t sampled = 0;
 };
 
-// The world failed, so that the reward, if there is one, says nothing about the policy.
 bool world_failed(const EpisodeRecord& episode) {
-  if (!episode.failure) return false;
-  switch (episode.failure->failure_class) {
-    case FailureClass::kEnvironment:
-    case FailureClass::kInfrastructure:
-    case FailureClass::kTool:
-    case FailureClass::kReward:
-      return true;
-    case FailureClass::kPolicy:
-    case FailureClass::kLimit:
-      return false;
-  }
-  return false;
+  return episode.failure.has_value() && is_worlds_fault(*episode.failure);
 }
 
 // The policy was stopped before it had ended by itself.

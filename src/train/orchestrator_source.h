@@ -21,6 +21,7 @@ class OrchestratorSource final : public RolloutSource {
   Task<> step_finished(WeightsPtr weights) override {
     return orchestrator_.step_finished(std::move(weights));
   }
+  void step_skipped() override { orchestrator_.step_skipped(); }
   uint64_t next_ordinal() const override { return orchestrator_.controller().next_ordinal(); }
   std::vector<uint64_t> open_ordinals() const override { return orchestrator_.controller().open_ordinals(); }
 

@@ -127,7 +127,11 @@ Task<> Trainer::State::take_step(const RolloutBatch& batch, StepTimer& timer) {
   at.counters["episodes"] += static_cast<double>(training.counts.rows);
   at.counters["num_tokens"] += static_cast<double>(training.counts.forward_tokens);
   timer.lap("train");
-  if (trainable) co_await parts.source.step_finished(weights);
+  if (trainable) {
+    co_await parts.source.step_finished(weights);
+  } else {
+    parts.source.step_skipped();
+  }
   timer.lap("publish");
 
   stoker::add_metrics(training.counts, metrics);

@@ -22,10 +22,10 @@ namespace stoker {
 class RolloutSource {
  public:
   virtual ~RolloutSource() = default;
-  // The next batch; empty when the run is over. A batch after which step_finished was not called had nothing
-  // to train.
+  // The next batch; empty when the run is over. After each batch one of the two that follow is called.
   virtual Task<std::optional<RolloutBatch>> next_batch() = 0;
   virtual Task<> step_finished(WeightsPtr weights) = 0;
+  virtual void step_skipped() {}  // the batch had nothing to train
   // Position in the task stream: ordinals below were trained or dropped, except the open ones.
   virtual uint64_t next_ordinal() const = 0;
   virtual std::vector<uint64_t> open_ordinals() const = 0;

@@ -167,7 +167,9 @@ class ArithmeticKind final : public EnvironmentKind {
     }
   }
 
-  std::unique_ptr<Environment> make() const override { return std::make_unique<QuestionEnvironment>(true); }
+  std::unique_ptr<Environment> make(Pool&) const override {
+    return std::make_unique<QuestionEnvironment>(true);
+  }
   std::unique_ptr<TaskSource> training_tasks(uint64_t seed) const override {
     return std::make_unique<TrainingTasks>(problems_, seed);
   }

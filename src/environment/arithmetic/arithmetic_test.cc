@@ -12,6 +12,7 @@
 #include "async/simulated_executor.h"
 #include "environment/arithmetic/problem.h"
 #include "environment/calculator/calculator.h"
+#include "environment/testing/test_pool.h"
 
 namespace stoker {
 namespace {
@@ -312,7 +313,7 @@ RewardResult score(const std::string& text, StopReason reason = StopReason::kSto
   record.trajectory.append_sampled(1, -1.0f, 0);
   record.trajectory.close_sampled(reason);
   SimulatedExecutor executor(1);
-  Result<RewardResult> result = run(executor, rewards.front()->score({task, messages, record}));
+  Result<RewardResult> result = run(executor, rewards.front()->score({task, messages, record, test_pool()}));
   return result.value();
 }
 
@@ -333,7 +334,7 @@ TEST(Arithmetic, RewardsTheLastNumberOfTheAnswer) {
 
 TEST(Arithmetic, AnEpisodeAsksOneQuestion) {
   auto made = kind();
-  auto environment = made->make();
+  auto environment = made->make(test_pool());
   TaskRow task = made->training_tasks(1)->task(5);
   SimulatedExecutor executor(1);
   Result<Observation> first = run(executor, environment->reset(task, 9));

@@ -75,7 +75,7 @@ class QuestionAnsweringKind final : public EnvironmentKind {
  public:
   explicit QuestionAnsweringKind(QuestionAnsweringOptions options) : options_(std::move(options)) {}
 
-  std::unique_ptr<Environment> make() const override {
+  std::unique_ptr<Environment> make(Pool&) const override {
     return std::make_unique<QuestionEnvironment>(options_.calculator);
   }
 

@@ -8,6 +8,7 @@
 #include "async/run.h"
 #include "async/simulated_executor.h"
 #include "environment/testing/temporary_folder.h"
+#include "environment/testing/test_pool.h"
 
 namespace stoker {
 namespace {
@@ -50,7 +51,8 @@ class QuestionAnswering : public ::testing::Test {
                                      {.role = Role::kAssistant, .content = answer}};
     EpisodeRecord record;
     SimulatedExecutor executor(1);
-    Result<RewardResult> result = run(executor, rewards.front()->score({task, messages, record}));
+    Result<RewardResult> result =
+        run(executor, rewards.front()->score({task, messages, record, test_pool()}));
     EXPECT_EQ(result->success, result->reward == 1.0);
     return result->reward;
   }
@@ -75,7 +77,7 @@ TEST_F(QuestionAnswering, RowsBecomeTasks) {
   ASSERT_TRUE(by_id.contains("train.jsonl:2"));
   EXPECT_EQ(by_id["first"].fields.at("topic").as_string(), "sums");
 
-  auto environment = made->make();
+  auto environment = made->make(test_pool());
   EXPECT_TRUE(environment->tools().empty());
   SimulatedExecutor executor(1);
   Result<Observation> observation = run(executor, environment->reset(by_id["train.jsonl:2"], 0));
@@ -88,7 +90,7 @@ TEST_F(QuestionAnswering, RowsBecomeTasks) {
   run(executor, environment->close());
 
   TaskRow broken{"b", Json::object({{"answer", 1}})};
-  Result<Observation> failed = run(executor, made->make()->reset(broken, 0));
+  Result<Observation> failed = run(executor, made->make(test_pool())->reset(broken, 0));
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.failure().name(), "environment.bad_task");
 }
@@ -150,7 +152,7 @@ TEST_F(QuestionAnswering, ExactMatchComparesTexts) {
 }
 
 TEST_F(QuestionAnswering, TheCalculatorIsAKnob) {
-  auto environment = kind(Json::object({{"calculator", true}}))->make();
+  auto environment = kind(Json::object({{"calculator", true}}))->make(test_pool());
   ASSERT_EQ(environment->tools().size(), 1u);
   EXPECT_EQ(environment->tools()[0]->schema().name, "calculator");
 }

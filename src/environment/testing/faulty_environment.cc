@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "async/cancellation.h"
+#include "async/pool.h"
 #include "async/sleep.h"
 
 namespace stoker::testing {
@@ -17,12 +18,31 @@ struct FaultyEnvironmentKind::Shared {
   std::map<std::string, int32_t> resets_by_task;
 };
 
+void ThreadRelease::wait() {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  changed_.wait(lock, [this] { return set_; });
+  --waiting_;
+}
+
+void ThreadRelease::set() {
+  const std::lock_guard lock(mutex_);
+  set_ = true;
+  changed_.notify_all();
+}
+
+int ThreadRelease::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_;
+}
+
 namespace {
 
 using Shared = FaultyEnvironmentKind::Shared;
 
 // Does what the fault says; true: the caller returns a Failure.
-Task<bool> suffer(Fault fault, Duration delay, std::shared_ptr<Shared> shared, const char* where) {
+Task<bool> suffer(Fault fault, Duration delay, std::shared_ptr<Shared> shared, Pool* blocking,
+                  const char* where) {
   switch (fault) {
     case Fault::kNone:
       co_return false;
@@ -43,6 +63,9 @@ Task<bool> suffer(Fault fault, Duration delay, std::shared_ptr<Shared> shared, c
     case Fault::kSleep:
       co_await sleep_for(delay);
       co_return false;
+    case Fault::kBlock:
+      co_await blocking->run([release = shared->counts.thread_release] { release->wait(); });
+      co_return false;
   }
   co_return false;
 }
@@ -53,7 +76,8 @@ Failure planted(FailureClass failure_class, const char* where) {
 
 class ProbeTool final : public Tool {
  public:
-  explicit ProbeTool(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  ProbeTool(std::shared_ptr<Shared> shared, Pool* blocking)
+      : shared_(std::move(shared)), blocking_(blocking) {}
 
   void follow(Fault fault, Duration delay) {
     fault_ = fault;
@@ -70,7 +94,7 @@ class ProbeTool final : public Tool {
 
   Task<Result<ToolResult>> call(const Json&) override {
     ++shared_->counts.tool_calls;
-    if (co_await suffer(fault_, delay_, shared_, "the tool")) {
+    if (co_await suffer(fault_, delay_, shared_, blocking_, "the tool")) {
       co_return planted(FailureClass::kTool, "the tool");
     }
     co_return ToolResult{.content = "probed"};
@@ -78,13 +102,15 @@ class ProbeTool final : public Tool {
 
  private:
   std::shared_ptr<Shared> shared_;
+  Pool* blocking_;
   Fault fault_ = Fault::kNone;
   Duration delay_{};
 };
 
 class FaultyEnvironment final : public Environment {
  public:
-  explicit FaultyEnvironment(std::shared_ptr<Shared> shared) : shared_(std::move(shared)), tool_(shared_) {
+  FaultyEnvironment(std::shared_ptr<Shared> shared, Pool* blocking)
+      : shared_(std::move(shared)), blocking_(blocking), tool_(shared_, blocking) {
     ++shared_->counts.made;
   }
   ~FaultyEnvironment() override {
@@ -97,7 +123,7 @@ class FaultyEnvironment final : public Environment {
     if (closed_) ++shared_->counts.used_closed;
     plan_ = shared_->schedule(task, shared_->resets_by_task[task.id]++);
     tool_.follow(plan_.tool, plan_.delay);
-    if (co_await suffer(plan_.reset, plan_.delay, shared_, "reset")) {
+    if (co_await suffer(plan_.reset, plan_.delay, shared_, blocking_, "reset")) {
       co_return planted(FailureClass::kEnvironment, "reset");
     }
     co_return Observation{.messages = {say(task.fields.at("prompt").as_string())}};
@@ -108,7 +134,7 @@ class FaultyEnvironment final : public Environment {
     if (closed_) ++shared_->counts.used_closed;
     int32_t turn = turn_++;
     Fault fault = turn >= plan_.step_turn ? plan_.step : Fault::kNone;
-    if (co_await suffer(fault, plan_.delay, shared_, "step")) {
+    if (co_await suffer(fault, plan_.delay, shared_, blocking_, "step")) {
       co_return planted(FailureClass::kEnvironment, "step");
     }
     if (turn + 1 >= plan_.turns) co_return Observation{.done = true};
@@ -118,7 +144,7 @@ class FaultyEnvironment final : public Environment {
   Task<> close() override {
     ++shared_->counts.closes;
     if (std::exchange(closed_, true)) ++shared_->counts.closed_again;
-    if (co_await suffer(plan_.close, plan_.delay, shared_, "close")) {
+    if (co_await suffer(plan_.close, plan_.delay, shared_, blocking_, "close")) {
       throw std::runtime_error("planted in close");
     }
   }
@@ -129,6 +155,7 @@ class FaultyEnvironment final : public Environment {
   static Message say(std::string text) { return {.role = Role::kUser, .content = std::move(text)}; }
 
   std::shared_ptr<Shared> shared_;
+  Pool* blocking_;
   ProbeTool tool_;
   FaultPlan plan_;
   int32_t turn_ = 0;
@@ -153,7 +180,7 @@ class PlantedReward final : public Reward {
   Task<Result<RewardResult>> score(const EpisodeView& episode) override {
     ++shared_->counts.scores;
     FaultPlan plan = shared_->schedule(episode.task, static_cast<int32_t>(episode.record.id.attempt));
-    if (co_await suffer(plan.reward, plan.delay, shared_, "the reward")) {
+    if (co_await suffer(plan.reward, plan.delay, shared_, &episode.blocking, "the reward")) {
       co_return planted(FailureClass::kReward, "the reward");
     }
     co_return RewardResult{.reward = 1.0, .success = true};
@@ -171,8 +198,8 @@ FaultyEnvironmentKind::FaultyEnvironmentKind(FaultSchedule schedule) : shared_(s
 
 FaultyEnvironmentKind::~FaultyEnvironmentKind() = default;
 
-std::unique_ptr<Environment> FaultyEnvironmentKind::make() const {
-  return std::make_unique<FaultyEnvironment>(shared_);
+std::unique_ptr<Environment> FaultyEnvironmentKind::make(Pool& blocking) const {
+  return std::make_unique<FaultyEnvironment>(shared_, &blocking);
 }
 
 std::unique_ptr<TaskSource> FaultyEnvironmentKind::training_tasks(uint64_t) const {

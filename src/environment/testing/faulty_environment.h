@@ -1,8 +1,10 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "async/event.h"
@@ -20,6 +22,7 @@ enum class Fault {
   kHang,          // waits for ever, but heeds cancellation
   kHangHard,      // waits until FaultyCounts::release is set, whatever is cancelled
   kSleep,         // sleeps FaultPlan::delay, then does its work
+  kBlock,  // holds a thread of the blocking pool until FaultyCounts::thread_release; real executor only
 };
 
 // What goes wrong in one episode.
@@ -38,6 +41,21 @@ struct FaultPlan {
 // reward, of the record's attempt.
 using FaultSchedule = std::function<FaultPlan(const TaskRow& task, int32_t nth)>;
 
+// What threads wait for until somebody sets it. Any thread.
+class ThreadRelease {
+ public:
+  void wait();
+  void set();
+  // Threads that wait.
+  int waiting() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool set_ = false;
+  int waiting_ = 0;
+};
+
 // What happened to the environments of one kind. Loop thread only.
 struct FaultyCounts {
   int64_t made = 0;
@@ -51,6 +69,8 @@ struct FaultyCounts {
   int64_t used_closed = 0;                // reset or step after close: a broken contract
   int64_t lost_unclosed = 0;              // destroyed without close: a broken contract
   Event release{"FaultyCounts.release"};  // lets all kHangHard go on
+  // Lets the threads of all kBlock go on, those abandoned too.
+  std::shared_ptr<ThreadRelease> thread_release = std::make_shared<ThreadRelease>();
 };
 
 // An environment kind whose episodes go wrong by schedule, for tests of what runs episodes. Tasks are named
@@ -62,7 +82,7 @@ class FaultyEnvironmentKind final : public EnvironmentKind {
   explicit FaultyEnvironmentKind(FaultSchedule schedule);
   ~FaultyEnvironmentKind() override;
 
-  std::unique_ptr<Environment> make() const override;
+  std::unique_ptr<Environment> make(Pool& blocking) const override;
   std::unique_ptr<TaskSource> training_tasks(uint64_t seed) const override;
   std::unique_ptr<TaskSource> evaluation_tasks() const override;
   std::vector<std::unique_ptr<Reward>> rewards() const override;

@@ -5,6 +5,7 @@
 #include "async/run.h"
 #include "async/simulated_executor.h"
 #include "async/timeout.h"
+#include "environment/testing/test_pool.h"
 
 namespace stoker::testing {
 namespace {
@@ -14,7 +15,7 @@ using std::chrono::seconds;
 // Runs one whole episode of the kind without any care, and gives the reward.
 Task<double> whole_episode(const FaultyEnvironmentKind& kind, uint64_t ordinal) {
   TaskRow task = kind.training_tasks(1)->task(ordinal);
-  std::unique_ptr<Environment> environment = kind.make();
+  std::unique_ptr<Environment> environment = kind.make(test_pool());
   Result<Observation> observation = co_await environment->reset(task, 0);
   std::vector<Message> messages = observation->messages;
   Action action;
@@ -24,7 +25,7 @@ Task<double> whole_episode(const FaultyEnvironmentKind& kind, uint64_t ordinal) 
   }
   co_await environment->close();
   EpisodeRecord record;
-  EpisodeView view{task, messages, record};
+  EpisodeView view{task, messages, record, test_pool()};
   Result<RewardResult> reward = co_await kind.rewards().front()->score(view);
   co_return reward->reward;
 }
@@ -51,9 +52,9 @@ TEST(FaultyEnvironment, BrokenContractsAreCounted) {
   SimulatedExecutor executor(1);
   FaultyEnvironmentKind kind = kind_with({});
   TaskRow task = kind.training_tasks(1)->task(0);
-  kind.make();
+  kind.make(test_pool());
   EXPECT_EQ(kind.counts().lost_unclosed, 1);
-  auto environment = kind.make();
+  auto environment = kind.make(test_pool());
   run(executor, environment->close());
   run(executor, environment->close());
   EXPECT_EQ(kind.counts().closed_again, 1);
@@ -67,11 +68,11 @@ TEST(FaultyEnvironment, EveryPlaceCanFailInEveryWay) {
     FaultyEnvironmentKind kind =
         kind_with({.reset = fault, .step = fault, .tool = fault, .close = fault, .reward = fault});
     TaskRow task = kind.training_tasks(1)->task(0);
-    auto environment = kind.make();
+    auto environment = kind.make(test_pool());
     Action action;
     std::vector<Message> messages;
     EpisodeRecord record;
-    EpisodeView view{task, messages, record};
+    EpisodeView view{task, messages, record, test_pool()};
     auto rewards = kind.rewards();
     if (fault == Fault::kFail) {
       EXPECT_EQ(run(executor, environment->reset(task, 0)).failure().name(), "environment.planted");
@@ -104,7 +105,7 @@ TEST(FaultyEnvironment, FaultsFollowTheSchedule) {
 TEST(FaultyEnvironment, StepsFailFromTheirTurnOn) {
   SimulatedExecutor executor(1);
   FaultyEnvironmentKind kind = kind_with({.step = Fault::kFail, .step_turn = 1, .turns = 3});
-  auto environment = kind.make();
+  auto environment = kind.make(test_pool());
   TaskRow task = kind.training_tasks(1)->task(0);
   Action action;
   EXPECT_TRUE(run(executor, environment->reset(task, 0)).ok());
@@ -122,10 +123,10 @@ TEST(FaultyEnvironment, HangsHeedCancellationAndSleepsEnd) {
   SimulatedExecutor executor(1);
   FaultyEnvironmentKind hanging = kind_with({.reset = Fault::kHang});
   TaskRow task = hanging.training_tasks(1)->task(0);
-  auto environment = hanging.make();
+  auto environment = hanging.make(test_pool());
   EXPECT_FALSE(run(executor, reset_within(*environment, task, seconds(5))));
   FaultyEnvironmentKind sleeping = kind_with({.reset = Fault::kSleep, .delay = seconds(3)});
-  auto slow = sleeping.make();
+  auto slow = sleeping.make(test_pool());
   EXPECT_FALSE(run(executor, reset_within(*slow, task, seconds(2))));
   EXPECT_TRUE(run(executor, reset_within(*slow, task, seconds(4))));
   run(executor, environment->close());
@@ -140,7 +141,7 @@ Task<bool> reset_and_release(FaultyEnvironmentKind& kind, Environment& environme
 TEST(FaultyEnvironment, HardHangsEndOnlyWhenReleased) {
   FaultyEnvironmentKind kind = kind_with({.reset = Fault::kHangHard});
   TaskRow task = kind.training_tasks(1)->task(0);
-  auto environment = kind.make();
+  auto environment = kind.make(test_pool());
   {
     SimulatedExecutor executor(1);
     EXPECT_THROW(run(executor, reset_within(*environment, task, seconds(5))), StuckError);
