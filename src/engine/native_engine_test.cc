@@ -328,6 +328,63 @@ TEST(NativeEngine, WGT_01_NoCacheOfOldWeightsServesNewOnes) {
   }
 }
 
+Task<> publish_until(Engine& engine, const bool& done, int64_t& published) {
+  while (!done && published < 400) {
+    EXPECT_TRUE((co_await engine.publish(test_weights(++published, 1))).ok());
+  }
+}
+
+Task<Outcome> generate_under_publications(Engine& engine, GenerateRequest request, int64_t& published) {
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  bool done = false;
+  scope.spawn(publish_until(engine, done, published));
+  Outcome outcome;
+  co_await generate_into(engine, std::move(request), outcome);
+  done = true;
+  co_await scope.join();
+  co_return outcome;
+}
+
+TEST(NativeEngine, AContextLongerThanThePublicationIntervalIsComputedAllTheSame) {
+  for (const bool sharing : {false, true}) {
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      RandomStream random(StreamKey{.run_seed = seed});
+      SimulatedExecutor executor(seed);
+      ComputePool pool(1);
+      NativeEngine engine(executor, pool, test_weights(0, 1), {.prefill_chunk = 4, .prefix_cache = sharing});
+      int64_t published = 0;
+      const Outcome outcome =
+          run(executor,
+              generate_under_publications(
+                  engine, {.tokens = random_tokens(random, 140), .stop = {.max_tokens = 5}}, published));
+      ASSERT_EQ(outcome.tokens.size(), 5u);
+      EXPECT_LT(published, 400) << "it ended only when nothing was published any more";
+      EXPECT_LE(engine.statistics().prefill_tokens, 2 * 140) << "it starts over once";
+      for (const SampledToken& token : outcome.tokens) EXPECT_TRUE(token.mixed);
+      EXPECT_EQ(engine.statistics().cache_blocks_used, 0);
+    }
+  }
+}
+
+TEST(NativeEngine, WGT_07_WGT_09_EveryTensorIsServedAndTheVersionIsTheWeightsOwn) {
+  const std::vector<GenerateRequest> requests = random_requests(13, 5);
+  SimulatedExecutor executor(3);
+  ComputePool pool(1);
+  NativeEngine engine(executor, pool, test_weights(5, 1), {});
+  const std::vector<Outcome> old = run(executor, generate_all(engine, requests));
+  for (size_t tensor = 0; tensor < weight_manifest(test_model_config()).size(); ++tensor) {
+    // One tensor differs, in its first number too.
+    auto changed = std::make_shared<Weights>(*test_weights(6, 1));
+    for (float& value : changed->tensor(tensor)) value = 1.5f * value + 0.01f;
+    ASSERT_TRUE(run(executor, engine.publish(changed)).ok());
+    EXPECT_EQ(engine.version(), 6) << "not the number of publications";
+    expect_same(run(executor, generate_all(engine, requests)), alone(requests, changed));
+  }
+  auto refused = std::make_shared<Weights>(*test_weights(4, 2));
+  EXPECT_FALSE(run(executor, engine.publish(refused)).ok());
+  EXPECT_EQ(engine.version(), 6);
+}
+
 TEST(NativeEngine, PublishRefusesOldVersionsAndOtherModels) {
   SimulatedExecutor executor(3);
   ComputePool pool(1);
