@@ -7,6 +7,7 @@
 #include "async/run.h"
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
+#include "async/timeout.h"
 
 namespace stoker {
 namespace {
@@ -83,6 +84,52 @@ TEST(Evaluation, CountsSuccessPassAtKAndFailuresWithinTheLimit) {
   EXPECT_NEAR(result.pass_at.at(4), (0.0 + 1.0 + 1.0 + 0.0) / 4, 1e-12);
   ASSERT_EQ(order.size(), 16u);
   EXPECT_TRUE(order.front() == "0.0" && order.back() == "3.3");
+}
+
+// The first episode takes as long as many others; counts the records that exist.
+class SlowFirstPlayer final : public EpisodePlayer {
+ public:
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow, std::optional<Trajectory>) override {
+    started = std::max(started, static_cast<int64_t>(id.task_ordinal) + 1);
+    ahead = std::max(ahead, started - handed);
+    co_await sleep_for(id.task_ordinal == 0 ? std::chrono::milliseconds(5000)
+                                            : std::chrono::milliseconds(10));
+    co_return EpisodeRecord{.id = id, .reward = 1.0, .success = true};
+  }
+  int64_t started = 0;
+  int64_t handed = 0;
+  int64_t ahead = 0;
+};
+
+TEST(Evaluation, HandsOverInOrderAndHoldsNoMoreThanItsWindow) {
+  SimulatedExecutor executor(3);
+  SlowFirstPlayer player;
+  NumberedTasks tasks;
+  EvaluationOptions options{.tasks = 1000, .max_concurrent_episodes = 5};
+  options.episode_finished = [&](const EpisodeRecord& record) {
+    EXPECT_EQ(record.id.task_ordinal, static_cast<uint64_t>(player.handed));
+    ++player.handed;
+  };
+  const EvaluationResult result = run(executor, evaluate(options, player, tasks));
+  EXPECT_EQ(result.episodes, 1000);
+  EXPECT_EQ(player.handed, 1000);
+  EXPECT_EQ(player.ahead, 20);
+}
+
+Task<> interrupted_evaluation(const EvaluationOptions* options, SlowFirstPlayer* player) {
+  const NumberedTasks tasks;
+  EXPECT_FALSE(co_await with_timeout(std::chrono::milliseconds(1000), evaluate(*options, *player, tasks)));
+}
+
+TEST(Evaluation, AnInterruptedOneHasHandedOverWhatHadEnded) {
+  SimulatedExecutor executor(3);
+  SlowFirstPlayer player;
+  EvaluationOptions options{.tasks = 1000, .max_concurrent_episodes = 5};
+  std::vector<uint64_t> handed;
+  options.episode_finished = [&](const EpisodeRecord& record) { handed.push_back(record.id.task_ordinal); };
+  run(executor, interrupted_evaluation(&options, &player));
+  ASSERT_EQ(handed.size(), 19u);  // the window less the first
+  for (size_t i = 0; i < handed.size(); ++i) EXPECT_EQ(handed[i], i + 1);
 }
 
 }  // namespace

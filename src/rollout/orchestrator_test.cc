@@ -1,5 +1,7 @@
 #include "rollout/orchestrator.h"
 
+#include <malloc.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -378,6 +380,79 @@ TEST(Orchestrator, CancellationLeavesNoTask) {
     if (HasFailure()) return;
   }
   EXPECT_GT(cancelled_runs, 100);
+}
+
+// Every third batch has nothing to train, the last one too.
+Task<> run_with_skips(std::vector<Json>* log) {
+  ScriptedEngine engine([](const GenerateRequest&) { return ScriptedAnswer{}; });
+  FakePlayer player(engine, 1);
+  CountingTasks tasks;
+  Orchestrator::Options options{.controller = small_options(1)};
+  options.event_log = [log](const Json& line) { log->push_back(line); };
+  Orchestrator orchestrator(options, player, tasks, engine);
+  co_await orchestrator.start();
+  int64_t version = 0;
+  for (int step = 1; step <= 6; ++step) {
+    EXPECT_TRUE((co_await orchestrator.next_batch()).has_value());
+    if (step % 3 == 0) {
+      orchestrator.step_skipped();
+    } else {
+      co_await orchestrator.step_finished(weights_of_version(++version));
+    }
+  }
+  co_await orchestrator.close();
+}
+
+TEST(Orchestrator, ARunWhoseLastBatchWasSkippedEndsWithAllStepsDone) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::vector<Json> log;
+    SimulatedExecutor executor(seed);
+    run(executor, run_with_skips(&log));
+    const std::string last = log.back().dump();
+    EXPECT_NE(last.find("step_skipped"), std::string::npos) << last;
+    EXPECT_NE(last.find("all steps are done"), std::string::npos) << last;
+    EXPECT_EQ(replay_event_log(log).difference, std::nullopt);
+  }
+}
+
+// Bytes in use at step 100 and at the end of 500 steps of 8 episodes.
+struct Footprint {
+  size_t at_100 = 0;
+  size_t at_500 = 0;
+};
+
+Task<> long_run(Footprint* footprint) {
+  ScriptedEngine engine([](const GenerateRequest&) { return ScriptedAnswer{}; });
+  FakePlayer player(engine, 1);
+  player.failure_share = 0.1;
+  CountingTasks tasks;
+  Orchestrator::Options options{.controller = {.total_steps = 500,
+                                               .groups_per_batch = 2,
+                                               .group_size = 4,
+                                               .max_concurrent_episodes = 16,
+                                               .max_ahead = 1}};
+  Orchestrator orchestrator(options, player, tasks, engine);
+  co_await orchestrator.start();
+  int64_t step = 0;
+  while (co_await orchestrator.next_batch()) {
+    ++step;
+    EXPECT_LE(orchestrator.controller().open_groups(), 4);
+    EXPECT_LE(player.open(), 16);
+    if (step == 100) footprint->at_100 = mallinfo2().uordblks;
+    if (step == 500) footprint->at_500 = mallinfo2().uordblks;
+    co_await orchestrator.step_finished(weights_of_version(step));
+  }
+  EXPECT_EQ(step, 500);
+  EXPECT_LE(player.most_open(), 16);
+  co_await orchestrator.close();
+}
+
+// The sanitizers' allocators keep no such statistics: there only the counts are checked.
+TEST(Orchestrator, MEM_01_FinishedEpisodesAreNotKept) {
+  SimulatedExecutor executor(1);
+  Footprint footprint;
+  run(executor, long_run(&footprint));
+  EXPECT_LE(static_cast<double>(footprint.at_500), 1.05 * static_cast<double>(footprint.at_100));
 }
 
 TEST(Orchestrator, RunsOnTheRealExecutor) {

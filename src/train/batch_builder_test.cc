@@ -285,6 +285,19 @@ TEST(BatchBuilder, FailedAndUnscoredRowsCarryNoLossAndAreCounted) {
   EXPECT_EQ(training.micro_batches.at(0).advantage, (std::vector<double>{0.5, 0.5, -0.5, -0.5}));
 }
 
+TEST(BatchBuilder, MET_11_TasksOfOneNameInDifferentGroupsStayApart) {
+  const auto episode = [](double reward, uint32_t sample) {
+    return make_episode({{kPrompt, {1, 2}}, {kSampled, {3, 4}}}, reward, sample);
+  };
+  RolloutBatch rollout;
+  rollout.groups.push_back(make_group(0, {episode(1, 0), episode(1, 1)}));
+  rollout.groups.push_back(make_group(1, {episode(0, 0), episode(0, 1)}));
+  for (Group& group : rollout.groups) group.task_id = "example 0";
+  const TrainingBatch batch = build_training_batch(rollout, {});
+  EXPECT_EQ(batch.counts.groups, 2);
+  EXPECT_EQ(batch.counts.zero_variance_groups, 2) << "each is all alike; together they would not be";
+}
+
 TEST(BatchBuilder, NothingToTrain) {
   RolloutBatch rollout;
   EXPECT_TRUE(build_training_batch(rollout, {}).micro_batches.empty());
