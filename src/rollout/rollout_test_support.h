@@ -85,11 +85,20 @@ inline std::string call_text(const std::string& name, int x) {
 
 // Everything that an episode needs around a scripted policy: `policy` gives the text of a turn, to which the
 // end token is added, or a whole answer.
-struct EpisodeRig {
+class EpisodeRig {
+  std::vector<std::unique_ptr<Executor>> executors_;  // first: destroyed last
+
+ public:
   using Policy = std::function<std::string(const GenerateRequest& request)>;
 
   EpisodeRig(const EnvironmentKind& environment_kind, Policy given, EpisodeSettings episode_settings = {})
       : policy(std::move(given)), kind(environment_kind), settings(episode_settings) {}
+
+  // Keeps the executor that the rig is used on until runner and agent are gone.
+  Executor& own(std::unique_ptr<Executor> executor) {
+    executors_.push_back(std::move(executor));
+    return *executors_.back();
+  }
 
   EpisodeRunner& runner() {
     if (!runner_) {
