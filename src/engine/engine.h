@@ -100,8 +100,8 @@ class Engine {
   // log_probability of each token given those before it, at `temperature`: [tokens - 1].
   virtual Task<Result<std::vector<float>>> score(std::vector<int32_t> tokens, float temperature) = 0;
   // Prepares the weights, then swaps them in between two decode steps. Sequences in flight keep their cache;
-  // their later tokens are `mixed`. A context that is not computed yet may start over once. Returns when the new version serves. A version below the current one is
-  // refused.
+  // their later tokens are `mixed`. A context that is not computed yet may start over once. Returns when the
+  // new version serves. A version below the current one is refused.
   virtual Task<Result<Done>> publish(WeightsPtr weights) = 0;
   virtual int64_t version() const = 0;
   virtual EngineStatistics statistics() const = 0;

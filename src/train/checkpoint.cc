@@ -219,9 +219,15 @@ std::optional<BestModel> CheckpointStore::best() const {
     log_warning("Passing over {}: {}", folder.string(), wrong);
     return std::nullopt;
   }
-  Json evaluation = Json::parse(read_file(folder / kEvaluation), (folder / kEvaluation).string());
-  return BestModel{
-      .folder = folder, .step = evaluation.at("step").as_int(), .score = evaluation.at("score").as_double()};
+  try {
+    Json evaluation = Json::parse(read_file(folder / kEvaluation), (folder / kEvaluation).string());
+    return BestModel{.folder = folder,
+                     .step = evaluation.at("step").as_int(),
+                     .score = evaluation.at("score").as_double()};
+  } catch (const Error& error) {
+    log_warning("Passing over {}: {}", folder.string(), error.what());
+    return std::nullopt;
+  }
 }
 
 // Only steps below the one just saved are candidates: later ones belong to a history that a resume left.

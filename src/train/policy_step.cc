@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "train/divergence.h"
 
 namespace stoker {
 namespace {
@@ -62,23 +63,13 @@ Task<PolicyStepResult> policy_step(Learner& learner, const TrainingBatch& batch,
                              .advantage = micro_batch.advantage,
                              .weight = micro_batch.weight},
                             options);
-    if (!std::isfinite(loss.loss)) {
-      throw internal_error(fmt::format(
-          "The loss after {} updates is not a finite number: training has diverged. Go on from an earlier "
-          "checkpoint with a lower learning rate.",
-          learner.version()));
-    }
+    check_loss_is_finite(loss.loss, learner.version());
     measure_staleness(micro_batch, forward.scores, learner.version(), result);
     accumulate(loss, forward.scores, result);
     co_await learner.backward(std::move(forward.tape), {.log_probability = std::move(loss.coefficient)});
   }
   result.step = co_await learner.step(learning_rate);
-  if (!std::isfinite(result.step.gradient_norm)) {
-    throw internal_error(fmt::format(
-        "The gradient of update {} is not finite: training has diverged. Go on from an earlier checkpoint "
-        "with a lower learning rate.",
-        result.step.version));
-  }
+  check_gradient_is_finite(result.step);
   co_return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint_writer.h"
+#include "train/divergence.h"
 
 namespace stoker {
 namespace {
@@ -37,19 +38,9 @@ Task<SftStepResult> sft_step(Learner& learner, std::span<const SftExample> examp
     coefficients.log_probability.assign(forward.scores.log_probability.size(), static_cast<float>(-weight));
     co_await learner.backward(std::move(forward.tape), coefficients);
   }
-  if (!std::isfinite(result.loss)) {
-    throw internal_error(
-        fmt::format("The loss after {} updates is not a finite number: training has diverged. Go on "
-                    "from an earlier checkpoint with a lower learning rate.",
-                    learner.version()));
-  }
+  check_loss_is_finite(result.loss, learner.version());
   result.step = co_await learner.step(rate);
-  if (!std::isfinite(result.step.gradient_norm)) {
-    throw internal_error(
-        fmt::format("The gradient of update {} is not finite: training has diverged. Go on from an "
-                    "earlier checkpoint with a lower learning rate.",
-                    result.step.version));
-  }
+  check_gradient_is_finite(result.step);
   co_return result;
 }
 
