@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace stoker {
@@ -26,6 +28,7 @@ constexpr double kLongSeconds = 1200;
 const std::vector<std::string> kCodePaths = {"src",
                                              "bench",
                                              "examples",
+                                             "dev",
                                              "cmake",
                                              "CMakeLists.txt",
                                              "CMakePresets.json",
@@ -38,11 +41,67 @@ std::string shell_quoted(const std::string& text) {
   return result + "'";
 }
 
+int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
 // Exit status of a shell command.
 int run_shell(const std::string& command) {
   int status = std::system(command.c_str());
   if (status == -1) throw resource_error("Cannot start a shell.");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return exit_status(status);
+}
+
+volatile std::sig_atomic_t interruptions = 0;
+
+// While it lives, Ctrl-C and SIGTERM are counted.
+class InterruptWatch {
+ public:
+  InterruptWatch() {
+    interruptions = 0;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interruptions = interruptions + 1; };
+    ::sigaction(SIGINT, &action, &interrupt_);
+    ::sigaction(SIGTERM, &action, &terminate_);
+  }
+  ~InterruptWatch() {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+  }
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+ private:
+  struct sigaction interrupt_;
+  struct sigaction terminate_;
+};
+
+// Exit status of a long shell command in a process group of its own. An interruption of this process ends the
+// group, a second one at once; then, or when a signal ended the command, throws Error(kResource).
+int run_interruptible(const std::string& command, const std::string& what) {
+  InterruptWatch watch;
+  pid_t child = ::fork();
+  if (child < 0) throw resource_error("Cannot start a shell.");
+  if (child == 0) {
+    ::setpgid(0, 0);
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGTERM, SIG_DFL);
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  ::setpgid(child, child);  // here too: whichever process comes first
+  int status = 0;
+  int passed_on = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    if (interruptions > passed_on) {
+      ::kill(-child, passed_on == 0 ? SIGTERM : SIGKILL);
+      passed_on = interruptions;
+    }
+    ::usleep(20'000);
+  }
+  int code = exit_status(status);
+  if (interruptions > 0 || code == 128 + SIGINT || code == 128 + SIGTERM) {
+    throw resource_error(fmt::format("The measurement {} was interrupted; its records are as before.", what));
+  }
+  return code;
 }
 
 // Output of a shell command without the last line break; Error when it fails.
@@ -89,6 +148,7 @@ Json to_json(const FigureRecord& record) {
                        {"holds", record.holds},
                        {"commit", record.commit},
                        {"clean", record.clean},
+                       {"command", record.command},
                        {"machine", record.machine},
                        {"log", record.log},
                        {"seconds", record.seconds}});
@@ -104,6 +164,7 @@ FigureRecord from_json(const Json& json) {
   record.holds = json.at("holds").as_bool();
   record.commit = json.at("commit").as_string();
   record.clean = json.at("clean").as_bool();
+  record.command = json.at("command").as_string();
   record.machine = json.at("machine").as_string();
   record.log = json.at("log").as_string();
   record.seconds = json.at("seconds").as_double();
@@ -139,6 +200,8 @@ void shorten_log(const fs::path& log, const fs::path& root) {
   write_file_atomic(log, text);
 }
 
+std::string command_digest(const Measurement& measurement) { return digest_hex(measurement.command); }
+
 std::string value_text(const std::optional<FigureRecord>& record) {
   if (!record || !record->value) return "-";
   return record->unit.empty() ? fmt::format("{:.6g}", *record->value)
@@ -158,7 +221,7 @@ fs::path Acceptance::record_path(const std::string& area, const std::string& fig
   return root_ / "acceptance" / area / (figure + ".json");
 }
 
-std::optional<FigureRecord> Acceptance::record(const std::string& area, const Figure& figure) const {
+std::optional<FigureRecord> Acceptance::record_of(const std::string& area, const Figure& figure) const {
   fs::path path = record_path(area, figure.name);
   if (!fs::exists(path)) return std::nullopt;
   FigureRecord record;
@@ -175,11 +238,13 @@ std::optional<FigureRecord> Acceptance::record(const std::string& area, const Fi
 }
 
 bool Acceptance::stands(const Measurement& measurement, const FigureRecord& record) const {
-  if (!record.clean) return false;
+  if (!record.clean || record.command != command_digest(measurement)) return false;
   bool by_paths = record.seconds > kLongSeconds && !measurement.paths.empty();
-  std::string command =
-      fmt::format("cd {} && git diff --quiet {}{} 2>/dev/null", shell_quoted(root_.string()),
-                  shell_quoted(record.commit), path_arguments(by_paths ? measurement.paths : kCodePaths));
+  std::string paths = path_arguments(by_paths ? measurement.paths : kCodePaths);
+  std::string command = fmt::format(
+      "cd {} && git diff --quiet {}{} 2>/dev/null && test -z \"$(git ls-files --others "
+      "--exclude-standard{})\"",
+      shell_quoted(root_.string()), shell_quoted(record.commit), paths, paths);
   return run_shell(command) == 0;
 }
 
@@ -190,6 +255,7 @@ bool Acceptance::run(const std::string& area, const Measurement& measurement) {
   common.area = area;
   common.commit = shell_output(enter + "git rev-parse HEAD");
   common.clean = shell_output(enter + "git status --porcelain" + path_arguments(kCodePaths)).empty();
+  common.command = command_digest(measurement);
   common.machine = describe_machine();
   common.log = fmt::format("acceptance/{}/logs/{}.txt", area, measurement.name);
   fs::path log = root_ / common.log;
@@ -200,9 +266,10 @@ bool Acceptance::run(const std::string& area, const Measurement& measurement) {
   auto start = std::chrono::steady_clock::now();
   std::string inner = fmt::format("set -o pipefail; ({}\n) 2>&1 | tee {} >&2", measurement.command,
                                   shell_quoted(log.string()));
-  int status = run_shell(fmt::format("{}FIGURES_JSON={} timeout -k 10 {:.0f} bash -c {}", enter,
-                                     shell_quoted(values_path.string()), measurement.limit_seconds,
-                                     shell_quoted(inner)));
+  int status = run_interruptible(
+      fmt::format("{}exec env FIGURES_JSON={} timeout -k 10 {:.0f} bash -c {}", enter,
+                  shell_quoted(values_path.string()), measurement.limit_seconds, shell_quoted(inner)),
+      measurement.name);
   common.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   std::map<std::string, Value> values = read_values(values_path);
@@ -223,7 +290,12 @@ bool Acceptance::run(const std::string& area, const Measurement& measurement) {
     }
     record.holds = record.value && figure.bar.holds(*record.value);
     all_hold = all_hold && record.holds;
-    write_file_atomic(record_path(area, figure.name), to_json(record).dump_pretty() + "\n");
+    std::optional<FigureRecord> old = record_of(area, figure);
+    if (!record.value && old && old->holds && stands(measurement, *old)) {
+      fmt::print(stderr, "accept: {} got no value; its record stays\n", figure.name);
+    } else {
+      write_file_atomic(record_path(area, figure.name), to_json(record).dump_pretty() + "\n");
+    }
     fmt::print("{:14} {:44} {:>9} {:>18} {}\n", area, figure.name, figure.bar.text, value_text(record),
                record.holds ? "holds" : "does not hold");
   }
@@ -242,7 +314,7 @@ bool Acceptance::measure(const std::string& area, const std::string& name, bool 
     found = true;
     bool done = !again && std::all_of(measurement.figures.begin(), measurement.figures.end(),
                                       [&](const Figure& figure) {
-                                        std::optional<FigureRecord> old = record(area, figure);
+                                        std::optional<FigureRecord> old = record_of(area, figure);
                                         return old && old->holds && stands(measurement, *old);
                                       });
     if (done) {
@@ -270,7 +342,7 @@ bool Acceptance::list(const std::string& area) {
   for (const std::string& name : areas) {
     for (const Measurement& measurement : table(name).measurements) {
       for (const Figure& figure : measurement.figures) {
-        std::optional<FigureRecord> found = record(name, figure);
+        std::optional<FigureRecord> found = record_of(name, figure);
         const char* verdict = !found                         ? "missing"
                               : !found->holds                ? "does not hold"
                               : !stands(measurement, *found) ? "does not hold: the code has changed since"
@@ -283,20 +355,6 @@ bool Acceptance::list(const std::string& area) {
     }
   }
   return all_hold;
-}
-
-bool check_figure(const fs::path& path, const std::string& value, const std::string& minus, const Bar& bar) {
-  std::map<std::string, Value> values = read_values(path);
-  for (const std::string& name : {value, minus}) {
-    if (!name.empty() && !values.contains(name)) {
-      throw input_error(fmt::format("{} has no figure {}.", path.string(), name));
-    }
-  }
-  double reached = values[value].value - (minus.empty() ? 0.0 : values[minus].value);
-  std::string name = minus.empty() ? value : fmt::format("{} - {}", value, minus);
-  bool holds = bar.holds(reached);
-  fmt::print("{} = {:.6g}, {} {}\n", name, reached, bar.text, holds ? "holds" : "does not hold");
-  return holds;
 }
 
 void merge_figures(const fs::path& output, const std::vector<fs::path>& inputs) {

@@ -16,8 +16,9 @@ struct FigureRecord {
   std::string bar;
   std::optional<double> value;  // missing when the command did not yield it
   std::string unit;
-  std::string commit;  // the commit checked out
-  bool clean = false;  // whether the code was that commit's, without further changes
+  std::string commit;   // the commit checked out
+  bool clean = false;   // whether the code was that commit's, without further changes or untracked sources
+  std::string command;  // digest of the measurement's command
   std::string machine;
   std::string log;  // path from the root of the tree
   double seconds = 0;
@@ -26,15 +27,17 @@ struct FigureRecord {
 
 // Measures and lists the figures of the tree at `root`, which must be a Git checkout.
 //
-// A record stands while what it was measured from is unchanged: all code but tests and documents, or, for a
-// measurement of more than 20 minutes, the paths that its table names.
+// A record stands while what it was measured from is unchanged: the command in the table, and all code but
+// tests and documents, or, for a measurement of more than 20 minutes, the paths that its table names.
 class Acceptance {
  public:
   explicit Acceptance(std::filesystem::path root) : root_(std::move(root)) {}
 
   // Measures the figures of `area`, or only the figure or measurement called `name`, and records them. Skips
   // measurements whose figures all stand and hold unless `again`. True when every figure asked for holds.
-  // Throws Error(kInput) for an unknown area or name.
+  // A record that stands and holds is left alone by a command that gives no value for it. Throws
+  // Error(kResource) when Ctrl-C or SIGTERM interrupts a measurement, which then records nothing, and
+  // Error(kInput) for an unknown area or name.
   bool measure(const std::string& area, const std::string& name, bool again);
 
   // Prints one line a figure of `area`, or of all areas when empty; true when each one is there, stands and
@@ -44,17 +47,12 @@ class Acceptance {
  private:
   AcceptanceTable table(const std::string& area) const;
   std::filesystem::path record_path(const std::string& area, const std::string& figure) const;
-  std::optional<FigureRecord> record(const std::string& area, const Figure& figure) const;
+  std::optional<FigureRecord> record_of(const std::string& area, const Figure& figure) const;
   bool stands(const Measurement& measurement, const FigureRecord& record) const;
   bool run(const std::string& area, const Measurement& measurement);
 
   std::filesystem::path root_;
 };
-
-// Whether a figure of the JSON list in `path`, less the figure `minus` unless that is empty, reaches `bar`;
-// prints one line. Throws Error(kInput) when a figure is missing.
-bool check_figure(const std::filesystem::path& path, const std::string& value, const std::string& minus,
-                  const Bar& bar);
 
 // Concatenates JSON lists of figures into one file.
 void merge_figures(const std::filesystem::path& output, const std::vector<std::filesystem::path>& inputs);

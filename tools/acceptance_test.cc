@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 
@@ -145,18 +147,22 @@ TEST_F(AcceptanceTree, LongMeasurementsStandWhileTheirPathsAreUnchanged) {
   standard_table();
   commit();
   measure();
-  table(
-      "[[measurement]]\nname = \"run\"\ncommand = \"false\"\npaths = [\"src/a.cc\"]\n"
-      "[[measurement.figure]]\nname = \"after\"\nvalue = \"after\"\nbar = \">= 0.9\"\n");
-  Json slow = record("after");
-  slow.set("seconds", 1201.0);
-  write("acceptance/spine/after.json", slow.dump());
+  std::string text = read_file(root_ / "acceptance/spine.toml");
+  text.insert(text.find("[[measurement.figure]]"), "paths = [\"src/a.cc\"]\n");
+  table(text);
+  for (const char* figure : {"after", "rise"}) {
+    Json slow = record(figure);
+    slow.set("seconds", 1201.0);
+    write(std::string("acceptance/spine/") + figure + ".json", slow.dump());
+  }
   write("src/other.cc", "int c;\n");
   commit();
   EXPECT_TRUE(measure());
+  EXPECT_EQ(runs(), 1u);
   write("src/a.cc", "int d;\n");
   commit();
-  EXPECT_FALSE(measure());
+  EXPECT_TRUE(measure());
+  EXPECT_EQ(runs(), 2u);
 }
 
 TEST_F(AcceptanceTree, AFailedOrSilentCommandDoesNotHold) {
@@ -225,17 +231,59 @@ TEST_F(AcceptanceTree, MergesLists) {
   EXPECT_EQ(Json::parse(read_file(root_ / "all.json")).as_array().size(), 3u);
 }
 
-TEST_F(AcceptanceTree, ChecksAFigureOrADifference) {
-  write("a.json", R"([{"name": "before", "value": 0.2}, {"name": "after", "value": 0.9}])");
-  testing::internal::CaptureStdout();
-  EXPECT_TRUE(check_figure(root_ / "a.json", "after", "", parse_bar(">= 0.9")));
-  EXPECT_FALSE(check_figure(root_ / "a.json", "after", "before", parse_bar(">= 0.9")));
-  EXPECT_TRUE(check_figure(root_ / "a.json", "after", "before", parse_bar(">= 0.5")));
-  std::fflush(stdout);
-  EXPECT_THAT(testing::internal::GetCapturedStdout(),
-              HasSubstr("after - before = 0.7, >= 0.9 does not hold\n"));
-  EXPECT_THROW(check_figure(root_ / "a.json", "gone", "", parse_bar("> 0")), Error);
-  EXPECT_THROW(check_figure(root_ / "none.json", "after", "", parse_bar("> 0")), Error);
+TEST_F(AcceptanceTree, AChangedCommandAndUntrackedSourcesMakeARecordStale) {
+  standard_table();
+  commit();
+  measure();
+  commit();
+  list(true);
+  write("src/untracked.cc", "int u;\n");
+  EXPECT_THAT(list(false), HasSubstr("the code has changed since"));
+  measure();
+  EXPECT_FALSE(record("after").at("clean").as_bool());
+  fs::remove(root_ / "src/untracked.cc");
+  measure();
+  list(true);
+  write("dev", "the verbs\n");
+  commit();
+  EXPECT_THAT(list(false), HasSubstr("the code has changed since"));
+  measure();
+  commit();
+  list(true);
+  std::string text = read_file(root_ / "acceptance/spine.toml");
+  text.replace(text.find("echo in"), 7, "echo at");
+  table(text);
+  EXPECT_THAT(list(false), HasSubstr("the code has changed since"));
+}
+
+TEST_F(AcceptanceTree, AnInterruptedMeasurementStopsAndLeavesTheRecords) {
+  standard_table();
+  commit();
+  measure();
+  std::string before = read_file(root_ / "acceptance/spine/after.json");
+  std::string text = read_file(root_ / "acceptance/spine.toml");
+  // The command interrupts the process that measures, as Ctrl-C does, and would go on for a minute.
+  text.replace(text.find("echo ran"), 8, "kill -TERM " + std::to_string(::getpid()) + "; sleep 60; echo ran");
+  table(text);
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(measure(), Error);
+  testing::internal::GetCapturedStderr();
+  testing::internal::GetCapturedStdout();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_EQ(read_file(root_ / "acceptance/spine/after.json"), before);
+  EXPECT_EQ(runs(), 1u);
+}
+
+TEST_F(AcceptanceTree, AMeasurementWithoutValuesLeavesAGoodRecord) {
+  table(
+      "[[measurement]]\nname = \"run\"\n"
+      "command = '''if [ -e runs.txt ]; then exit 3; fi; echo ran > runs.txt; "
+      "echo '[{\"name\": \"after\", \"value\": 1}]' > \"$FIGURES_JSON\"'''\n"
+      "[[measurement.figure]]\nname = \"after\"\nvalue = \"after\"\nbar = \">= 0.9\"\n");
+  commit();
+  EXPECT_TRUE(measure());
+  EXPECT_FALSE(measure("run", /*again=*/true));
+  EXPECT_EQ(record("after").at("value").as_double(), 1.0);
 }
 
 // The tables of this tree are read as they are.

@@ -1,7 +1,6 @@
-// Figures, for './dev accept', './dev bench' and '.ci/run'; run in the root of the tree.
+// Figures, for './dev accept' and './dev bench'; run in the root of the tree.
 //   figures accept AREA [NAME] [--again]
 //   figures accept --list [AREA]
-//   figures check FILE NAME [- NAME] BAR     for example: figures check demo.json after - before ">= 0.3"
 //   figures merge OUTPUT INPUT...
 
 #include <fmt/core.h>
@@ -48,14 +47,7 @@ int run(std::vector<std::string> arguments) {
     merge_figures(arguments.front(), {arguments.begin() + 1, arguments.end()});
     return 0;
   }
-  if (verb == "check" && arguments.size() == 3) {
-    return check_figure(arguments[0], arguments[1], "", parse_bar(arguments[2])) ? 0 : 1;
-  }
-  if (verb == "check" && arguments.size() == 5 && arguments[2] == "-") {
-    return check_figure(arguments[0], arguments[1], arguments[3], parse_bar(arguments[4])) ? 0 : 1;
-  }
-  throw input_error(
-      "Usage: figures accept ... | figures check FILE NAME [- NAME] BAR | figures merge OUTPUT INPUT...");
+  throw input_error("Usage: figures accept ... | figures merge OUTPUT INPUT...");
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ class StandardErrorSink : public spdlog::sinks::base_sink<std::mutex> {
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (::isatty(STDERR_FILENO)) std::fputs("\r\x1b[K", stderr);  // a progress bar may stand on this line
+    if (!json && ::isatty(STDERR_FILENO))
+      std::fputs("\r\x1b[K", stderr);  // a progress bar may stand on this line
     std::string_view text(message.payload.data(), message.payload.size());
     std::string line;
     if (json) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "base/error.h"
@@ -45,6 +49,31 @@ TEST(Log, JsonLinesAreStrictJson) {
   Json line = Json::parse(text);
   EXPECT_EQ(line.at("level").as_string(), "warning");
   EXPECT_EQ(line.at("message").as_string(), "quote \" and \n");
+}
+
+// Standard error on a pseudo-terminal: what a terminal gets.
+std::string terminal_output_of(void (*f)()) {
+  int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) return "no terminal";
+  int line = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+  int kept = ::dup(STDERR_FILENO);
+  ::dup2(line, STDERR_FILENO);
+  f();
+  ::dup2(kept, STDERR_FILENO);
+  char buffer[4096];
+  ssize_t got = ::read(terminal, buffer, sizeof(buffer));
+  for (int descriptor : {terminal, line, kept}) ::close(descriptor);
+  return std::string(buffer, got > 0 ? static_cast<size_t>(got) : 0);
+}
+
+TEST(Log, ATerminalGetsItsLineClearedButNotWithJson) {
+  std::string text = terminal_output_of([] { log_info("plain"); });
+  if (text == "no terminal") GTEST_SKIP() << "this machine gives no pseudo-terminal";
+  EXPECT_EQ(text, "\r\x1b[Kplain\r\n");
+  set_log_json(true);
+  text = terminal_output_of([] { log_info("plain"); });
+  set_log_json(false);
+  EXPECT_EQ(Json::parse(text).at("message").as_string(), "plain");
 }
 
 TEST(Log, FileHoldsMessagesWithTime) {
