@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "compute/cpu/test_support.h"
+#include "model/model_directory.h"
 
 namespace stoker::cpu {
 namespace {
@@ -179,6 +180,34 @@ TEST(Golden, Stories260KGivesTheRecordedLogProbabilitiesAndGreedyText) {
     token = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
     ASSERT_EQ(token, ids[i].as_int()) << "token " << i;
     EXPECT_NEAR(log_probability(logits, 1.0f, token), expected[i].as_double(), 1e-4) << "token " << i;
+  }
+}
+
+// What Stoker writes, transformers loads; its logits were recorded by src/model/goldens/make.sh.
+TEST(Golden, ExportedModelsGiveTheLogitsOfTransformers) {
+  const std::filesystem::path folder = std::filesystem::path(STOKER_SOURCE_DIR) / "src/model/goldens";
+  const Json golden = Json::parse(read_file(folder / "logits.json"));
+  SerialParallel serial;
+  for (const char* family : {"llama", "qwen2", "qwen3"}) {
+    const Weights weights = load_model_weights(folder / family);
+    std::vector<int32_t> ids;
+    for (const Json& id : golden.at(family).at("ids").as_array())
+      ids.push_back(static_cast<int32_t>(id.as_int()));
+    const int32_t vocabulary = weights.config().vocab_size;
+    DecoderForward decoder(pack_weights(weights, serial), vocabulary);
+    CachedSequence sequence(weights.config(), 64);
+    const SequenceChunk chunk = sequence.append(ids);
+    std::vector<int32_t> rows(ids.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<float> logits(ids.size() * vocabulary);
+    decoder.run({&chunk, 1}, rows, logits.data(), serial);
+    const std::vector<Json>& expected = golden.at(family).at("logits").as_array();
+    for (size_t t = 0; t < ids.size(); ++t) {
+      const std::vector<float> row = floats(expected[t]);
+      for (int32_t v = 0; v < vocabulary; ++v) {
+        EXPECT_NEAR(logits[t * vocabulary + v], row[v], 1e-5) << family << " token " << t << " id " << v;
+      }
+    }
   }
 }
 
