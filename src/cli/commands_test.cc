@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 class CommandsTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    shared_ = fs::path(testing::TempDir()) / "stoker_commands_test";
+    shared_ = fs::path(testing::TempDir()) / ("stoker_commands_test_" + std::to_string(::getpid()));
     fs::remove_all(shared_);
     fs::create_directories(shared_);
     std::string conversations, questions;

@@ -1,6 +1,7 @@
 #include "cli/run_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -14,7 +15,8 @@ namespace fs = std::filesystem;
 
 class RunFileTest : public testing::Test {
  protected:
-  RunFileTest() : path_(fs::path(testing::TempDir()) / "run_file_test.toml") {}
+  RunFileTest()
+      : path_(fs::path(testing::TempDir()) / ("run_file_test_" + std::to_string(::getpid()) + ".toml")) {}
   ~RunFileTest() override { fs::remove(path_); }
 
   RunFile read(const std::string& text, std::vector<std::string> assignments = {}) {
