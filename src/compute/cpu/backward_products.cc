@@ -13,12 +13,7 @@ namespace {
 // every tile).
 constexpr int kProductRows = 128;
 constexpr int kUnitRows = 24;
-constexpr int kScoreFloats = 6144;
-constexpr int kMaxQueryBlock = 48;
-
-int query_block(int64_t stride) {
-  return std::clamp(static_cast<int>(kScoreFloats / stride) / 6 * 6, 6, kMaxQueryBlock);
-}
+constexpr int kBackwardScoreFloats = 6144;
 
 }  // namespace
 
@@ -123,7 +118,7 @@ void BackwardPass::attention_backward(int l, int thread, int threads) {
 void BackwardPass::attention_segment_backward(int l, const Sequence& sequence, int kv_head,
                                               FloatBuffer& scratch) {
   const int64_t stride = padded(sequence.position + sequence.rows) + kLanes;
-  const int step = query_block(stride);
+  const int step = query_block(stride, kBackwardScoreFloats);
   float* scores = scratch.reserve(2 * step * stride);
   for (int begin = 0; begin < sequence.rows; begin += step) {
     const int end = std::min(sequence.rows, begin + step);

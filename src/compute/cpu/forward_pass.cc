@@ -7,17 +7,15 @@ namespace stoker::cpu {
 namespace {
 
 // Rows that pass through a whole stage together: their activations stay in the second cache level.
-constexpr int kRowBlock = 48;
+constexpr int kForwardRowBlock = 48;
 // Scores of a block of queries stay in the first cache level, within these bounds.
-constexpr int kScoreFloats = 12288;
-constexpr int kMaxQueryBlock = 48;
-
-int query_block(int64_t score_stride) {
-  const int rows = static_cast<int>(kScoreFloats / score_stride) / 6 * 6;
-  return std::clamp(rows, 6, kMaxQueryBlock);
-}
+constexpr int kForwardScoreFloats = 12288;
 
 }  // namespace
+
+int query_block(int64_t stride, int64_t score_floats) {
+  return std::clamp(static_cast<int>(score_floats / stride) / 6 * 6, 6, kMaxQueryBlock);
+}
 
 KvLayer kv_layer(const DecoderShape& shape, const float* block, int64_t positions, int layer) {
   const int64_t plane = positions * shape.kv_width;
@@ -65,10 +63,10 @@ void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows
   const DecoderShape& s = weights.shape;
   const PackedLayer& w = weights.layers[layer];
   const int half = s.head_dim / 2;
-  float* normed = scratch.rows.reserve(kRowBlock * s.hidden_padded + s.kv_width);
-  float* key = normed + kRowBlock * s.hidden_padded;
-  for (int block = begin; block < end; block += kRowBlock) {
-    const int count = std::min(kRowBlock, end - block);
+  float* normed = scratch.rows.reserve(kForwardRowBlock * s.hidden_padded + s.kv_width);
+  float* key = normed + kForwardRowBlock * s.hidden_padded;
+  for (int block = begin; block < end; block += kForwardRowBlock) {
+    const int count = std::min(kForwardRowBlock, end - block);
     float* qkv = activations.qkv + block * s.qkv_width;
     k.rms_norm(count, s.hidden, activations.input + block * s.hidden_padded, s.hidden_padded,
                w.attention_norm.data(), s.epsilon, normed, s.hidden_padded);
@@ -165,7 +163,7 @@ void attention(const PackedWeights& weights, int layer, const ForwardRows& rows,
       }
       continue;
     }
-    const int step = query_block(score_stride);
+    const int step = query_block(score_stride, kForwardScoreFloats);
     float* scores = scratch.scores.reserve(step * score_stride);
     for (int query = task.begin; query < task.end; query += step) {
       for (int head = first_head; head < first_head + s.group; ++head) {
@@ -183,11 +181,11 @@ void attention_outputs(const PackedWeights& weights, int layer, int begin, int e
   const DecoderShape& s = weights.shape;
   const PackedLayer& w = weights.layers[layer];
   const int64_t width = s.hidden_padded, gate_up_width = 2 * s.ffn_padded;
-  float* normed = scratch.rows.reserve(kRowBlock * (width + gate_up_width + s.ffn_padded));
-  float* own_gate_up = normed + kRowBlock * width;
-  float* activation = own_gate_up + kRowBlock * gate_up_width;
-  for (int block = begin; block < end; block += kRowBlock) {
-    const int count = std::min(kRowBlock, end - block);
+  float* normed = scratch.rows.reserve(kForwardRowBlock * (width + gate_up_width + s.ffn_padded));
+  float* own_gate_up = normed + kForwardRowBlock * width;
+  float* activation = own_gate_up + kForwardRowBlock * gate_up_width;
+  for (int block = begin; block < end; block += kForwardRowBlock) {
+    const int count = std::min(kForwardRowBlock, end - block);
     const float* input = activations.input + block * width;
     float* middle = activations.middle + block * width;
     float* output = activations.output + block * width;

@@ -108,4 +108,9 @@ Range part_of(int count, int parts, int index, int grain = 1);
 // Splits tasks by the work in them.
 Range part_of_tasks(const ForwardRows& rows, int parts, int index);
 
+// Query rows that attention computes together, a multiple of six: as many as keep their scores, `stride`
+// floats a row, within `score_floats`, at most kMaxQueryBlock.
+constexpr int kMaxQueryBlock = 48;
+int query_block(int64_t stride, int64_t score_floats);
+
 }  // namespace stoker::cpu
