@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -37,14 +38,11 @@ TEST(Bar, ComparesAndRefusesWhatIsNoNumber) {
 class AcceptanceTree : public testing::Test {
  protected:
   AcceptanceTree() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_accept_XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
     fs::create_directories(root_ / "src");
     fs::create_directories(root_ / "acceptance");
     write("src/a.cc", "int a;\n");
     shell("git init -q . && git config user.name t && git config user.email t@t");
   }
-  ~AcceptanceTree() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& content) {
     write_file_atomic(root_ / path, content);
@@ -91,7 +89,8 @@ class AcceptanceTree : public testing::Test {
     return testing::internal::GetCapturedStdout();
   }
 
-  fs::path root_;
+  const TestFolder test_folder_;
+  const fs::path& root_ = test_folder_.path();
 };
 
 TEST_F(AcceptanceTree, RecordsValueCommitMachineAndLog) {

@@ -98,6 +98,8 @@ text_rules() {
         ++$number;
         my $at = "$file:$number:";
         print "$at unfinished work has no place in the tree\n" if $line =~ /\b(TODO|FIXME|XXX)\b/;
+        print "$at a test keeps its files in a TestFolder (base/testing/test_folder.h): tests run side by side\n"
+          if $test && $file !~ /test_folder\.h$/ && $line =~ /\bTempDir\(|temp_directory_path|"\/tmp\b|\bmkdtemp\b|\btmpnam\b/;
         if ($line =~ /^#include <([^>\/]+)\//) { print "$at <$1/...> belongs in a .cc file\n" if $header && $heavy_header{$1}; }
         if ($area && $line =~ /^#include "(\w+)\//) {
           print "$at area $area does not declare that it depends on $1 (src/$area/CMakeLists.txt)\n"

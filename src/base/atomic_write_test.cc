@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -22,12 +23,6 @@ using testing::SizeIs;
 
 class AtomicWrite : public testing::Test {
  protected:
-  AtomicWrite() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_atomic_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~AtomicWrite() override { fs::remove_all(folder_); }
-
   std::vector<std::string> names() const {
     std::vector<std::string> result;
     for (const auto& entry : fs::directory_iterator(folder_)) result.push_back(entry.path().filename());
@@ -59,7 +54,8 @@ class AtomicWrite : public testing::Test {
     });
   }
 
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
 };
 
 TEST_F(AtomicWrite, WithExchangeAWholeFolderIsThereWheneverTheProcessEnds) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -251,7 +252,8 @@ TEST(Config, DocumentationListsEveryKeyWithItsDefault) {
 }
 
 TEST(Config, ReadsAFileAndNamesAMissingOne) {
-  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "stoker_config_test.toml";
+  const TestFolder folder;
+  const std::filesystem::path path = folder / "run.toml";
   write_file_atomic(path, "[rollout]\ngroup_size = 0\n");
   RunConfig config;
   ConfigReader reader(config);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -22,10 +23,10 @@ TEST(FigureReport, PrintsALineAndWritesStrictJson) {
   EXPECT_THAT(text, testing::HasSubstr("12.5 tokens/s\n"));
   EXPECT_THAT(text, testing::HasSubstr("30 tokens/s (3 of 10)\n"));
 
-  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "stoker_figure_report_test.json";
+  const TestFolder folder;
+  const std::filesystem::path path = folder / "figures.json";
   report.write(path);
   Json list = Json::parse(read_file(path));
-  std::filesystem::remove(path);
   ASSERT_EQ(list.as_array().size(), 3u);
   EXPECT_EQ(list.as_array()[0].dump(), R"({"name":"speed","value":12.5,"unit":"tokens/s"})");
   EXPECT_EQ(list.as_array()[1].dump(),

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -18,12 +19,6 @@ namespace fs = std::filesystem;
 
 class File : public testing::Test {
  protected:
-  File() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_file_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~File() override { fs::remove_all(folder_); }
-
   std::vector<std::string> names() const {
     std::vector<std::string> result;
     for (const auto& entry : fs::directory_iterator(folder_)) result.push_back(entry.path().filename());
@@ -38,7 +33,8 @@ class File : public testing::Test {
     return result;
   }
 
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
 };
 
 template <typename F>

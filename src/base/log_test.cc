@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -77,13 +78,12 @@ TEST(Log, ATerminalGetsItsLineClearedButNotWithJson) {
 }
 
 TEST(Log, FileHoldsMessagesWithTime) {
-  fs::path path = fs::path(testing::TempDir()) / "stoker_log_test.txt";
-  fs::remove(path);
+  const TestFolder folder;
+  const fs::path path = folder / "log.txt";
   open_log_file(path);
   standard_error_of([] { log_info("to the file"); });
   EXPECT_THAT(read_file(path), testing::MatchesRegex("[0-9-]+ [0-9:.]+ info to the file\n"));
   EXPECT_THROW(open_log_file("/proc/none/log.txt"), Error);
-  fs::remove(path);
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/testing/test_folder.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "model/model_directory.h"
@@ -25,9 +27,8 @@ namespace fs = std::filesystem;
 class CommandsTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    shared_ = fs::path(testing::TempDir()) / ("stoker_commands_test_" + std::to_string(::getpid()));
-    fs::remove_all(shared_);
-    fs::create_directories(shared_);
+    shared_folder_.emplace();
+    shared_ = shared_folder_->path();
     std::string conversations, questions;
     for (int i = 0; i < 8; ++i) {
       std::string prompt = "Pick " + std::string(1, static_cast<char>('a' + i));
@@ -74,14 +75,7 @@ batch_size = 8
     ASSERT_EQ(run_sft(arguments_in(shared_, "sft", "fresh", {"checkpoint.every_steps=0"}), interrupts),
               kExitDone);
   }
-  static void TearDownTestSuite() { fs::remove_all(shared_); }
-
-  CommandsTest()
-      : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~CommandsTest() override { fs::remove_all(root_); }
+  static void TearDownTestSuite() { shared_folder_.reset(); }
 
   static RunFileArguments arguments_in(const fs::path& folder, const std::string& output,
                                        const std::string& model, std::vector<std::string> more = {}) {
@@ -104,8 +98,10 @@ batch_size = 8
   uint64_t digest(const std::string& run) const { return load_model_weights(root_ / run / "model").digest(); }
   uint64_t start_digest() const { return load_model_weights(shared_ / "sft/model").digest(); }
 
+  inline static std::optional<TestFolder> shared_folder_;
   inline static fs::path shared_;
-  fs::path root_;
+  const TestFolder test_folder_;
+  const fs::path& root_ = test_folder_.path();
   InterruptWatch interrupts_;
 };
 

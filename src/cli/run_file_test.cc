@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -15,10 +16,6 @@ namespace fs = std::filesystem;
 
 class RunFileTest : public testing::Test {
  protected:
-  RunFileTest()
-      : path_(fs::path(testing::TempDir()) / ("run_file_test_" + std::to_string(::getpid()) + ".toml")) {}
-  ~RunFileTest() override { fs::remove(path_); }
-
   RunFile read(const std::string& text, std::vector<std::string> assignments = {}) {
     write_file_atomic(path_, text);
     return read_run_file({.run_file = path_, .assignments = std::move(assignments)});
@@ -33,7 +30,8 @@ class RunFileTest : public testing::Test {
     return "";
   }
 
-  fs::path path_;
+  const TestFolder folder_;
+  const fs::path path_ = folder_ / "run_file_test.toml";
 };
 
 // CFG-05: default, then file, then command line, and the dump tells which.

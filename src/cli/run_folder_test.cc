@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -14,14 +15,8 @@ namespace fs = std::filesystem;
 
 class RunFolderTest : public testing::Test {
  protected:
-  RunFolderTest()
-      : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~RunFolderTest() override { fs::remove_all(root_); }
-
-  fs::path root_;
+  const TestFolder test_folder_;
+  const fs::path& root_ = test_folder_.path();
 };
 
 std::string refusal(const fs::path& path, RunFolder::Existing existing) {

@@ -1,9 +1,8 @@
 #include "environment/conversation_file.h"
+#include "base/testing/test_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "environment/testing/temporary_folder.h"
 
 namespace stoker {
 namespace {
@@ -28,7 +27,7 @@ class ConversationFileTest : public ::testing::Test {
     return "";
   }
 
-  testing::TemporaryFolder folder_;
+  TestFolder folder_;
 };
 
 TEST_F(ConversationFileTest, ReadsMessages) {
@@ -78,7 +77,7 @@ TEST_F(ConversationFileTest, BrokenRowsAreNamed) {
       error_of(good + std::string(1001, 'x') + "\n"),
       "warm_up.jsonl, line 2: the row has 1001 bytes, more than max_row_bytes = 1000; shorten it or raise "
       "the limit.");
-  EXPECT_THROW(ConversationFile(folder_.path("missing.jsonl")), Error);
+  EXPECT_THROW(ConversationFile(folder_ / "missing.jsonl"), Error);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -18,12 +19,8 @@ namespace fs = std::filesystem;
 
 class MetricsFile : public testing::Test {
  protected:
-  MetricsFile() : path_(fs::path(testing::TempDir()) / "stoker_metrics_writer_test.jsonl") {
-    fs::remove(path_);
-  }
-  ~MetricsFile() override { fs::remove(path_); }
-
-  fs::path path_;
+  const TestFolder folder_;
+  const fs::path path_ = folder_ / "metrics.jsonl";
 };
 
 TEST_F(MetricsFile, OneObjectAStepInTheOrderOfNames) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_folder.h"
 
 namespace stoker {
 namespace {
@@ -133,13 +134,8 @@ std::vector<Event> read_events(const fs::path& path) {
 
 class TensorBoard : public testing::Test {
  protected:
-  TensorBoard() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_tensorboard_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~TensorBoard() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
 };
 
 TEST_F(TensorBoard, AnIndependentReaderGetsBackWhatWasWritten) {

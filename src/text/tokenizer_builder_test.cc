@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/testing/test_folder.h"
 #include "text/testing/tokenizers.h"
 
 namespace stoker {
@@ -48,8 +49,8 @@ TEST(TokenizerBuilder, RefusesWordsThatBreakItsPromises) {
 // The reference's answers in goldens/ were made with these very files. After a wanted change run this test
 // with STOKER_WRITE_GOLDENS=1, then goldens/make.sh.
 TEST(TokenizerBuilder, WritesTheFilesThatWereCheckedAgainstTheReference) {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / "stoker_tokenizer_builder_test";
-  std::filesystem::create_directories(folder);
+  const TestFolder test_folder;
+  const std::filesystem::path& folder = test_folder.path();
   write_tokenizer(folder, builder_default_words());
   if (std::getenv("STOKER_WRITE_GOLDENS") != nullptr) {
     write_tokenizer(text_goldens() / "demo_tokenizer", builder_default_words());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/testing/test_folder.h"
 #include "text/testing/tokenizers.h"
 #include "text/utf8.h"
 
@@ -270,10 +271,9 @@ TEST(TokenizerFile, NamesFilesThatAreMissingOrBroken) {
   EXPECT_THAT(input_error_of([] { Tokenizer::load("/nonexistent/tokenizer.json"); }),
               HasSubstr("/nonexistent/tokenizer.json"));
   std::string good = build_tokenizer_json(builder_default_words()).dump();
-  std::filesystem::path path = std::filesystem::temp_directory_path() / "stoker_broken_tokenizer.json";
-  write_file_atomic(path, good.substr(0, good.size() / 2));
-  EXPECT_THAT(input_error_of([&] { Tokenizer::load(path); }), HasSubstr("stoker_broken_tokenizer.json"));
-  std::filesystem::remove(path);
+  const TestFolder folder;
+  const std::string path = folder.write("broken_tokenizer.json", good.substr(0, good.size() / 2));
+  EXPECT_THAT(input_error_of([&] { Tokenizer::load(path); }), HasSubstr(path));
 }
 
 TEST(TokenizerFile, MergesMayBePairsOrStrings) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_folder.h"
 #include "model/model_directory.h"
 #include "train/testing/table_learner.h"
 
@@ -24,12 +25,6 @@ using testing::TableLearner;
 
 class CheckpointTest : public ::testing::Test {
  protected:
-  CheckpointTest() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_checkpoint_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~CheckpointTest() override { fs::remove_all(folder_); }
-
   static Weights weights_at(int64_t version) {
     Weights weights = table_weights(11, 100 + version);
     weights.set_version(version);
@@ -55,7 +50,8 @@ class CheckpointTest : public ::testing::Test {
     return result;
   }
 
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
 };
 
 TEST_F(CheckpointTest, StateReadsBackToTheSameValues) {

@@ -12,6 +12,7 @@
 #include "async/real_executor.h"
 #include "async/run.h"
 #include "async/simulated_executor.h"
+#include "base/testing/test_folder.h"
 #include "compute/cpu/cpu_learner.h"
 #include "engine/native_engine.h"
 #include "model/model_directory.h"
@@ -191,12 +192,8 @@ LoopResult simulate(const LoopOptions& options, uint64_t schedule, CheckpointSto
 
 class ReproducibilityTest : public ::testing::Test {
  protected:
-  ReproducibilityTest() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_reproducibility_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~ReproducibilityTest() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
 };
 
 TEST_F(ReproducibilityTest, WithoutRunningAheadTheWeightsDoNotDependOnTheSchedule) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "base/testing/test_folder.h"
 #include "model/model_directory.h"
 #include "text/chatml_renderer.h"
 #include "text/testing/tokenizers.h"
@@ -49,12 +50,6 @@ class CountingExamples final : public SftExampleSource {
 
 class SftTest : public ::testing::Test {
  protected:
-  SftTest() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_sft_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SftTest() override { fs::remove_all(folder_); }
-
   static SftConfig config_for(int64_t steps) {
     SftConfig config;
     config.steps = steps;
@@ -63,7 +58,8 @@ class SftTest : public ::testing::Test {
     return config;
   }
 
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
   CountingExamples examples_;
 };
 

@@ -9,6 +9,7 @@
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
 #include "base/error.h"
+#include "base/testing/test_folder.h"
 #include "model/model_directory.h"
 #include "train/testing/fake_rollouts.h"
 #include "train/testing/table_learner.h"
@@ -26,12 +27,6 @@ constexpr int32_t kVocabulary = 11;
 
 class TrainerTest : public ::testing::Test {
  protected:
-  TrainerTest() {
-    std::string pattern = (fs::temp_directory_path() / "stoker_trainer_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~TrainerTest() override { fs::remove_all(folder_); }
-
   static TrainerOptions options_for(int64_t steps) {
     TrainerOptions options{.total_steps = steps, .exact_log_probabilities = true};
     options.train.optimizer.learning_rate = 2.0;
@@ -40,7 +35,8 @@ class TrainerTest : public ::testing::Test {
     return options;
   }
 
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path& folder_ = test_folder_.path();
 };
 
 std::vector<float> values_of(const Weights& weights) {

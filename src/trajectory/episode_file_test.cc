@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/random.h"
+#include "base/testing/test_folder.h"
 #include "trajectory/testing/random_trajectory.h"
 
 namespace stoker {
@@ -16,14 +17,6 @@ namespace fs = std::filesystem;
 
 class EpisodeFile : public ::testing::Test {
  protected:
-  EpisodeFile() {
-    folder_ =
-        fs::path(::testing::TempDir()) / ("episodes_" + std::to_string(::getpid()) + "_" +
-                                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-  }
-  ~EpisodeFile() override { fs::remove_all(folder_); }
-
   static EpisodeRecord record(uint64_t ordinal) {
     RandomStream random(StreamKey{.run_seed = ordinal});
     EpisodeRecord result;
@@ -48,7 +41,8 @@ class EpisodeFile : public ::testing::Test {
     std::ofstream(folder_ / name, std::ios::binary | std::ios::app) << text;
   }
 
-  fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path folder_ = test_folder_ / "episodes";
 };
 
 TEST_F(EpisodeFile, RecordsReadBackInOrderAcrossRotatedFiles) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/testing/test_folder.h"
 #include "compute/cpu/instruction_set.h"
 #include "compute/cpu/reference.h"
 #include "compute/cpu/test_support.h"
@@ -408,9 +409,8 @@ TEST(CpuLearner, OptimizerStateGoesToFilesAndBack) {
   const ModelConfig config = odd_config();
   const Weights weights = random_weights(config, 101);
   const Batch batch = forest(config.vocab_size, 102);
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("stoker_optimizer_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
+  const TestFolder test_folder;
+  const std::filesystem::path& folder = test_folder.path();
   const OptimizerOptions options{.weight_decay = 0.05f};
   LearnerBench straight(weights, 1, options), resumed(random_weights(config, 103), 2, options);
   for (int i = 0; i < 3; ++i) straight.accumulate(batch), straight.step(0.01);

@@ -7,7 +7,7 @@
 
 #include "async/run.h"
 #include "async/simulated_executor.h"
-#include "environment/testing/temporary_folder.h"
+#include "base/testing/test_folder.h"
 #include "environment/testing/test_pool.h"
 
 namespace stoker {
@@ -57,7 +57,7 @@ class QuestionAnswering : public ::testing::Test {
     return result->reward;
   }
 
-  testing::TemporaryFolder folder_;
+  TestFolder folder_;
 };
 
 TEST_F(QuestionAnswering, RowsBecomeTasks) {
@@ -198,7 +198,8 @@ TEST_F(QuestionAnswering, MissingFilesAreNamed) {
   };
   EXPECT_EQ(message(Json::object()),
             "environment 'question_answering': train_file is not set; name a JSON Lines file.");
-  EXPECT_THAT(message(Json::object({{"train_file", folder_.path("none.jsonl")}})), HasSubstr("none.jsonl"));
+  EXPECT_THAT(message(Json::object({{"train_file", (folder_ / "none.jsonl").string()}})),
+              HasSubstr("none.jsonl"));
   EXPECT_THAT(message(Json::object({{"trian_file", "x"}})), HasSubstr("did you mean train_file?"));
   EXPECT_THAT(message(Json::object({{"max_row_bytes", 0}})), HasSubstr("max_row_bytes must be"));
 }

@@ -1,37 +1,17 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/testing/test_folder.h"
 #include "model/config.h"
 #include "model/weights.h"
 
 namespace stoker {
-
-// A fresh folder for one test, removed with the object.
-class TestFolder {
- public:
-  TestFolder() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() / ("stoker_" + std::string(test->test_suite_name()) + "_" +
-                                                      test->name() + "_" + std::to_string(::getpid()));
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The sentence of the Error(kInput) that `action` throws; fails the test when it throws none.
 template <typename Action>
