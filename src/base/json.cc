@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/json_string.h"
+
 namespace stoker {
 namespace {
 
@@ -164,65 +166,6 @@ std::string explain(const boost::json::error_code& error, std::string_view text,
   return "this is not valid JSON";
 }
 
-// Bytes of the UTF-8 sequence that starts `text`; 0 when there is none (RFC 3629: no surrogates, no overlong
-// forms).
-size_t utf8_sequence_length(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char lead = byte(0);
-  size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) >= 0xA0)) return 0;
-  if ((lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) >= 0x90)) return 0;
-  return length;
-}
-
-void append_string(std::string& out, std::string_view text) {
-  out.push_back('"');
-  size_t i = 0;
-  while (i < text.size()) {
-    unsigned char c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x80) {
-      size_t length = utf8_sequence_length(text.substr(i));
-      if (length == 0) {
-        out += "\xEF\xBF\xBD";
-        ++i;
-      } else {
-        out.append(text.substr(i, length));
-        i += length;
-      }
-      continue;
-    }
-    ++i;
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (c < 0x20) {
-          fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
-        } else {
-          out.push_back(static_cast<char>(c));
-        }
-    }
-  }
-  out.push_back('"');
-}
-
 void append_double(std::string& out, double value) {
   if (!std::isfinite(value)) {
     out += "null";
@@ -251,7 +194,7 @@ void append_json(std::string& out, const Json& value, int indent, int level) {
   } else if (value.is_integer()) {
     out += value.as_double() > 0 ? std::to_string(value.as_uint()) : std::to_string(value.as_int());
   } else if (value.is_string()) {
-    append_string(out, value.as_string());
+    append_json_string(out, value.as_string());
   } else if (value.is_array()) {
     out.push_back('[');
     bool first = true;
@@ -270,7 +213,7 @@ void append_json(std::string& out, const Json& value, int indent, int level) {
       if (!first) out.push_back(',');
       first = false;
       new_line(level + 1);
-      append_string(out, name);
+      append_json_string(out, name);
       out += indent < 0 ? ":" : ": ";
       append_json(out, member, indent, level + 1);
     }

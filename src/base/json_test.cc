@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_string.h"
 #include "base/random.h"
 
 namespace stoker {
@@ -215,6 +216,18 @@ TEST(Json, CutAndChangedTextsNeverCrash) {
       EXPECT_NE(result.failure().message.find(" at line "), std::string::npos);
     }
   }
+}
+
+TEST(Json, StringsAreEscapedInTheShortForm) {
+  std::string out;
+  append_json_string(out, std::string_view("\"\\\b\f\n\r\t\0\x1F/\x7F\xC3\xA9", 13));
+  EXPECT_EQ(out, "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f/\x7F\xC3\xA9\"");
+  out.clear();
+  append_json_string(out, "a\xE2\x82z");
+  EXPECT_EQ(out, "\"a\xEF\xBF\xBDz\"");  // one maximal invalid part
+  out.clear();
+  append_json_string(out, "a\xE2\x82z", InvalidUtf8::kKeep);
+  EXPECT_EQ(out, "\"a\xE2\x82z\"");
 }
 
 }  // namespace

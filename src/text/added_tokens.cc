@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace stoker {
 namespace {

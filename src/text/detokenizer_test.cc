@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "text/testing/tokenizers.h"
-#include "text/utf8.h"
 
 namespace stoker {
 namespace {

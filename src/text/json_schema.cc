@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace stoker {
 namespace {

@@ -1,52 +1,15 @@
 #include "text/json_text.h"
 
-#include <fmt/format.h>
-
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <unordered_map>
+
+#include "base/json_string.h"
 
 namespace stoker {
 namespace {
-
-void append_escaped(std::string& out, std::string_view text) {
-  out.push_back('"');
-  for (char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          out.push_back(c);
-        }
-    }
-  }
-  out.push_back('"');
-}
 
 // Python's repr of a float: the shortest digits that read back, with an exponent below 1e-4 and from 1e16 on.
 void append_float(std::string& out, double value) {
@@ -71,7 +34,7 @@ void append_float(std::string& out, double value) {
 
 void append_value(std::string& out, const Json& value) {
   if (value.is_string()) {
-    append_escaped(out, value.as_string());
+    append_json_string(out, value.as_string(), InvalidUtf8::kKeep);
   } else if (value.is_double()) {
     append_float(out, value.as_double());
   } else if (value.is_array()) {
@@ -88,7 +51,7 @@ void append_value(std::string& out, const Json& value) {
     std::string_view separator = "";
     for (const auto& [name, member] : value.as_object()) {
       out += separator;
-      append_escaped(out, name);
+      append_json_string(out, name, InvalidUtf8::kKeep);
       out += ": ";
       append_value(out, member);
       separator = ", ";

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/testing/test_folder.h"
+#include "base/utf8.h"
 #include "text/testing/tokenizers.h"
-#include "text/utf8.h"
 
 namespace stoker {
 namespace {
