@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,35 @@
 #include "base/error.h"
 #include "base/figure_report.h"
 #include "support.h"
+
+namespace {
+
+// Bytes that this thread holds, as the allocator in use rounds them up.
+constinit thread_local int64_t bytes_in_use = 0;
+
+void* counted(void* block) {
+  if (block == nullptr) throw std::bad_alloc();
+  bytes_in_use += static_cast<int64_t>(malloc_usable_size(block));
+  return block;
+}
+
+void release(void* block) {
+  bytes_in_use -= static_cast<int64_t>(malloc_usable_size(block));
+  std::free(block);
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return counted(std::malloc(size)); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return counted(
+      std::aligned_alloc(static_cast<size_t>(alignment),
+                         (size + static_cast<size_t>(alignment) - 1) & -static_cast<size_t>(alignment)));
+}
+void operator delete(void* block) noexcept { release(block); }
+void operator delete(void* block, size_t) noexcept { release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+void operator delete(void* block, size_t, std::align_val_t) noexcept { release(block); }
 
 namespace stoker {
 namespace {
@@ -110,22 +141,17 @@ void measure_times(FigureReport& report) {
 
 Task<> wait_with_limit(Event* event) { co_await with_timeout(1h, event->wait()); }
 
-size_t heap_bytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
 Task<double> waiting_bytes(int count) {
   Event event("never");
   std::vector<Task<>> tasks;
   tasks.reserve(count);
-  const size_t before = heap_bytes();
+  const int64_t before = bytes_in_use;
   for (int index = 0; index < count; ++index) tasks.push_back(wait_with_limit(&event));
-  const size_t frames = heap_bytes() - before;
+  const int64_t frames = bytes_in_use - before;
   Scope scope(co_await current_executor(), co_await current_cancellation());
   for (Task<>& task : tasks) scope.spawn(std::move(task), "episode");
   co_await sleep_for(1ms);
-  const size_t waiting = heap_bytes() - before - frames;
+  const int64_t waiting = bytes_in_use - before - frames;
   event.set();
   co_await scope.join();
   co_return static_cast<double>(waiting) / count;
