@@ -70,15 +70,21 @@ bool AddedToken::is_control() const {
          content.find_first_of(" \t\n") == std::string::npos;
 }
 
-AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens, const Normalizer* normalizer)
+    : tokens_(std::move(tokens)) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
-    insert(tokens_[i].normalized ? normalized_ : raw_, static_cast<int32_t>(i));
+    const AddedToken& token = tokens_[i];
+    AlignedText content;
+    content.assign(token.content);
+    if (token.normalized && normalizer != nullptr) normalizer->normalize(content);
+    insert(token.normalized ? normalized_ : raw_, content.text, static_cast<int32_t>(i));
   }
 }
 
-void AddedTokenFinder::insert(Tree& tree, int32_t token) {
+void AddedTokenFinder::insert(Tree& tree, std::string_view content, int32_t token) {
+  if (content.empty()) return;
   int32_t node = 0;
-  for (char c : tokens_[token].content) {
+  for (char c : content) {
     uint8_t byte = static_cast<uint8_t>(c);
     auto& children = tree.nodes[node].children;
     auto at = std::lower_bound(children.begin(), children.end(), std::pair<uint8_t, int32_t>(byte, 0));
@@ -95,11 +101,11 @@ void AddedTokenFinder::insert(Tree& tree, int32_t token) {
   tree.nodes[node].token = token;
 }
 
-const AddedToken* AddedTokenFinder::longest_match(const Tree& tree, std::string_view text) const {
-  const AddedToken* longest = nullptr;
+AddedTokenFinder::Match AddedTokenFinder::longest_match(const Tree& tree, std::string_view text) const {
+  Match longest;
   int32_t node = tree.first[static_cast<uint8_t>(text[0])];
   for (size_t i = 1; node != 0; ++i) {
-    if (tree.nodes[node].token >= 0) longest = &tokens_[tree.nodes[node].token];
+    if (tree.nodes[node].token >= 0) longest = {&tokens_[tree.nodes[node].token], i};
     if (i == text.size()) break;
     uint8_t byte = static_cast<uint8_t>(text[i]);
     const auto& children = tree.nodes[node].children;
@@ -109,56 +115,39 @@ const AddedToken* AddedTokenFinder::longest_match(const Tree& tree, std::string_
   return longest;
 }
 
-void AddedTokenFinder::split_segment(const Tree& tree, std::string_view text, const TextSegment& segment,
-                                     const std::vector<TrustRange>& ranges,
-                                     std::vector<TextSegment>& out) const {
-  std::string_view context = text.substr(0, segment.end);
-  size_t done = segment.begin;  // everything before is in `out`
-  auto range = std::partition_point(ranges.begin(), ranges.end(),
-                                    [&](const TrustRange& r) { return r.end <= segment.begin; });
-  for (size_t at = segment.begin; at < segment.end;) {
-    while (at >= range->end) ++range;
-    const AddedToken* token = longest_match(tree, text.substr(at, std::min(range->end, segment.end) - at));
-    if (token == nullptr) {
+void AddedTokenFinder::split(Pass pass, std::string_view text, std::span<const TrustRange> ranges,
+                             std::vector<TextSegment>& out) const {
+  const Tree& tree = this->tree(pass);
+  size_t done = 0;  // everything before is in `out`
+  auto range = ranges.begin();
+  for (size_t at = 0; at < text.size();) {
+    if (tree.first[static_cast<uint8_t>(text[at])] == 0) {
       ++at;
       continue;
     }
-    size_t begin = at;
-    size_t end = at + token->content.size();
-    at = end;
-    if (!allowed(*token, range->added_tokens)) continue;
-    if (token->single_word) {
-      bool word_before = begin > segment.begin && ends_with_word(context, begin);
-      if (word_before || starts_with_word(context.substr(end))) continue;
+    while (at >= range->end) ++range;
+    Match match = longest_match(tree, text.substr(at, range->end - at));
+    if (match.token == nullptr) {
+      ++at;
+      continue;
     }
-    if (token->lstrip) begin = space_start(text, begin, done);
-    if (token->rstrip) end = space_end(text, end, segment.end);
+    const AddedToken& token = *match.token;
+    size_t begin = at;
+    size_t end = at + match.size;
+    at = end;
+    if (!allowed(token, range->added_tokens)) continue;
+    if (token.single_word) {
+      bool word_before = begin > 0 && ends_with_word(text, begin);
+      if (word_before || starts_with_word(text.substr(end))) continue;
+    }
+    if (token.lstrip) begin = space_start(text, begin, done);
+    if (token.rstrip) end = space_end(text, end, text.size());
     if (done < begin) out.push_back({nullptr, done, begin});
-    out.push_back({token, begin, end});
+    out.push_back({&token, begin, end});
     done = end;
     at = std::max(at, end);
   }
-  if (done < segment.end) out.push_back({nullptr, done, segment.end});
-}
-
-std::vector<TextSegment> AddedTokenFinder::split(std::string_view text,
-                                                 const std::vector<TrustRange>& ranges) const {
-  std::vector<TextSegment> segments;
-  if (!text.empty()) segments.push_back({nullptr, 0, text.size()});
-  for (const Tree* tree : {&raw_, &normalized_}) {
-    if (tree->nodes.size() == 1) continue;
-    std::vector<TextSegment> cut;
-    cut.reserve(segments.size() + 32);
-    for (const TextSegment& segment : segments) {
-      if (segment.token != nullptr) {
-        cut.push_back(segment);
-      } else {
-        split_segment(*tree, text, segment, ranges, cut);
-      }
-    }
-    segments = std::move(cut);
-  }
-  return segments;
+  if (done < text.size()) out.push_back({nullptr, done, text.size()});
 }
 
 }  // namespace stoker

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/normalizer.h"
 #include "text/tokenizer.h"
 
 namespace stoker {
@@ -39,17 +41,24 @@ struct TrustRange {
 };
 
 // Finds added tokens: leftmost, the longest there, as the reference does, with its order of passes (first
-// those that are not normalized, then the others in what is left) and its rule that a match which may not
-// become a token still hides what lies inside it.
+// those that are not normalized in the text as it is, then the others in the normalized rest) and its rule
+// that a match which may not become a token still hides what lies inside it.
 class AddedTokenFinder {
  public:
+  enum class Pass { kRaw, kNormalized };
+
   AddedTokenFinder() = default;
-  explicit AddedTokenFinder(std::vector<AddedToken> tokens);
+  // The contents of normalized tokens are searched for as `normalizer` (perhaps null) writes them.
+  explicit AddedTokenFinder(std::vector<AddedToken> tokens, const Normalizer* normalizer = nullptr);
 
   const std::vector<AddedToken>& tokens() const { return tokens_; }
+  // Whether any token is searched for in this pass.
+  bool has(Pass pass) const { return tree(pass).nodes.size() > 1; }
 
-  // Cuts `text` at the added tokens. `ranges` tile the text in order; a token lies within one of them.
-  std::vector<TextSegment> split(std::string_view text, const std::vector<TrustRange>& ranges) const;
+  // Appends the segments of `text` at the added tokens of one pass; they tile it. `ranges` tile it too, in
+  // order; a token lies within one of them.
+  void split(Pass pass, std::string_view text, std::span<const TrustRange> ranges,
+             std::vector<TextSegment>& out) const;
 
  private:
   // A tree over the bytes of the contents of one pass.
@@ -61,11 +70,14 @@ class AddedTokenFinder {
     std::vector<Node> nodes{Node{}};
     std::array<int32_t, 256> first{};  // children of the root; 0: none
   };
+  struct Match {
+    const AddedToken* token = nullptr;
+    size_t size = 0;
+  };
 
-  void insert(Tree& tree, int32_t token);
-  const AddedToken* longest_match(const Tree& tree, std::string_view text) const;
-  void split_segment(const Tree& tree, std::string_view text, const TextSegment& segment,
-                     const std::vector<TrustRange>& ranges, std::vector<TextSegment>& out) const;
+  const Tree& tree(Pass pass) const { return pass == Pass::kRaw ? raw_ : normalized_; }
+  static void insert(Tree& tree, std::string_view content, int32_t token);
+  Match longest_match(const Tree& tree, std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
   Tree raw_;

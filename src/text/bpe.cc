@@ -2,85 +2,255 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/utf8.h"
+
 namespace stoker {
 namespace {
 
-uint64_t pair_key(int32_t left, int32_t right) {
-  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-}
+constexpr size_t kShortWord = 48;  // symbols; longer words merge by a heap
+
+struct Candidate {
+  uint32_t rank;
+  int32_t position;  // symbol on the left
+  int32_t merged;
+};
 
 // Orders a max-heap so that the lowest rank, then the leftmost position, comes first.
-bool comes_later(const BpeModel::Workspace::Candidate& a, const BpeModel::Workspace::Candidate& b) {
+bool comes_later(const Candidate& a, const Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
 }
 
 }  // namespace
 
-void BpeModel::add_merge(int32_t left, int32_t right, int32_t merged) {
-  merges_[pair_key(left, right)] = {next_rank_++, merged};
+struct BpeModel::Buffers : TokenModel::Scratch {
+  std::vector<Symbol> symbols;
+  std::vector<Candidate> heap;
+  WordCache cache;
+};
+
+BpeModel::BpeModel(BpeDefinition definition)
+    : definition_(std::move(definition)), merges_(definition_.merges.size()) {
+  const auto size = static_cast<int32_t>(definition_.tokens.size());
+  auto check = [&](int32_t id) {
+    if (id < 0 || id >= size) throw internal_error("a BPE definition names an id without a token");
+  };
+  uint32_t rank = 0;
+  for (const BpeDefinition::Merge& merge : definition_.merges) {
+    for (int32_t id : {merge.left, merge.right, merge.merged}) check(id);
+    merges_.set(merge.left, merge.right, {rank++, merge.merged});
+    if (!definition_.byte_level) cuts_.add_token(definition_.tokens[merge.merged]);
+  }
+  byte_ids_.fill(-1);
+  for (int32_t id = 0; id < size; ++id) {
+    const std::string& token = definition_.tokens[id];
+    bool single = token.size() == 1 && (definition_.byte_level || static_cast<uint8_t>(token[0]) < 0x80);
+    if (single) byte_ids_[static_cast<uint8_t>(token[0])] = id;
+  }
+  if (definition_.byte_level) {
+    for (int32_t id : byte_ids_) check(id);
+  }
+  find_whole_words();
 }
 
-const BpeModel::Merge* BpeModel::find_merge(int32_t left, int32_t right) const {
-  auto found = merges_.find(pair_key(left, right));
-  return found == merges_.end() ? nullptr : &found->second;
+// A token is a word's result as a whole where merging gives it back, or where merges are ignored.
+void BpeModel::find_whole_words() {
+  WordTable all(definition_.tokens.size());
+  Buffers buffers;
+  std::vector<TokenPiece> pieces;
+  const auto size = static_cast<int32_t>(definition_.tokens.size());
+  for (int32_t id = 0; id < size; ++id) {
+    // Characters that are tokens must be known before anything merges.
+    if (!definition_.tokens[id].empty()) all.add(definition_.tokens[id], id);
+  }
+  words_ = std::move(all);
+  if (definition_.ignore_merges) return;
+  WordTable whole(definition_.tokens.size());
+  for (int32_t id = 0; id < size; ++id) {
+    const std::string& token = definition_.tokens[id];
+    if (token.empty()) continue;
+    bool character = !definition_.byte_level && utf8_step(token).size == token.size();
+    if (!character && token.size() > 1) {
+      pieces.clear();
+      merge_word(token, buffers, pieces);
+      if (pieces.size() != 1 || pieces[0].id != id) continue;
+    }
+    whole.add(token, id);
+  }
+  words_ = std::move(whole);
 }
 
-void BpeModel::push_candidate(Workspace& workspace, int32_t position) const {
-  if (position < 0) return;
-  const Workspace::Symbol& symbol = workspace.symbols[position];
-  if (symbol.next < 0) return;
-  const Merge* merge = find_merge(symbol.id, workspace.symbols[symbol.next].id);
-  if (merge == nullptr) return;
-  workspace.heap.push_back({merge->rank, position, merge->merged});
-  std::push_heap(workspace.heap.begin(), workspace.heap.end(), comes_later);
+std::unique_ptr<TokenModel::Scratch> BpeModel::make_scratch() const { return std::make_unique<Buffers>(); }
+
+int32_t BpeModel::character_token(std::string_view character) const {
+  if (character.size() == 1) return byte_ids_[static_cast<uint8_t>(character[0])];
+  return words_.find(character, definition_.tokens);
 }
 
-void BpeModel::merge_all(Workspace& workspace) const {
-  std::vector<Workspace::Symbol>& symbols = workspace.symbols;
-  while (!workspace.heap.empty()) {
-    std::pop_heap(workspace.heap.begin(), workspace.heap.end(), comes_later);
-    Workspace::Candidate candidate = workspace.heap.back();
-    workspace.heap.pop_back();
-    Workspace::Symbol& left = symbols[candidate.position];
+void BpeModel::append_character(std::string_view character, int32_t id, std::vector<Symbol>& symbols) const {
+  const auto size = static_cast<uint32_t>(character.size());
+  if (id >= 0) {
+    symbols.push_back({id, size, 0, 0});
+  } else if (definition_.byte_tokens) {
+    for (char byte : character) {
+      symbols.push_back({(*definition_.byte_tokens)[static_cast<uint8_t>(byte)], 1, 0, 0});
+    }
+  } else if (definition_.unknown) {
+    bool fuses = definition_.fuse_unknown && !symbols.empty() && symbols.back().id == *definition_.unknown;
+    if (fuses) {
+      symbols.back().size += size;
+    } else {
+      symbols.push_back({*definition_.unknown, size, 0, 0});
+    }
+  } else {
+    throw internal_error("a BPE model met a character for which it has no token");
+  }
+}
+
+void BpeModel::append_symbols(std::string_view word, std::vector<Symbol>& symbols) const {
+  symbols.clear();
+  if (definition_.byte_level) {
+    for (char byte : word) symbols.push_back({byte_ids_[static_cast<uint8_t>(byte)], 1, 0, 0});
+    return;
+  }
+  while (!word.empty()) {
+    Utf8Step step = utf8_step(word);
+    std::string_view character = word.substr(0, step.size);
+    append_character(character, step.valid ? character_token(character) : -1, symbols);
+    word.remove_prefix(step.size);
+  }
+}
+
+// The ranks of all pairs in an array: each merge looks for the lowest one, which for short words is faster
+// than any heap.
+void BpeModel::merge_short(Buffers& buffers, std::vector<TokenPiece>& out) const {
+  std::array<uint32_t, kShortWord> ranks;
+  std::array<int32_t, kShortWord> merged;
+  Symbol* symbols = buffers.symbols.data();
+  size_t count = buffers.symbols.size();
+  auto look_up = [&](size_t i) {
+    MergeTable::Merge merge = merges_.find(symbols[i].id, symbols[i + 1].id);
+    ranks[i] = merge.rank;
+    merged[i] = merge.merged;
+  };
+  for (size_t i = 0; i + 1 < count; ++i) look_up(i);
+  while (count > 1) {
+    size_t best = 0;
+    uint32_t lowest = ranks[0];
+    for (size_t i = 1; i + 1 < count; ++i) {
+      best = ranks[i] < lowest ? i : best;
+      lowest = std::min(lowest, ranks[i]);
+    }
+    if (lowest == MergeTable::kNone) break;
+    symbols[best].id = merged[best];
+    symbols[best].size += symbols[best + 1].size;
+    --count;
+    for (size_t i = best + 1; i < count; ++i) {
+      symbols[i] = symbols[i + 1];
+      ranks[i - 1] = ranks[i];
+      merged[i - 1] = merged[i];
+    }
+    if (best > 0) look_up(best - 1);
+    if (best + 1 < count) look_up(best);
+  }
+  for (size_t i = 0; i < count; ++i) out.push_back({symbols[i].id, symbols[i].size});
+}
+
+void BpeModel::merge_long(Buffers& buffers, std::vector<TokenPiece>& out) const {
+  std::vector<Symbol>& symbols = buffers.symbols;
+  std::vector<Candidate>& heap = buffers.heap;
+  const auto count = static_cast<int32_t>(symbols.size());
+  heap.clear();
+  auto add = [&](int32_t position) {
+    if (position < 0 || symbols[position].next < 0) return false;
+    MergeTable::Merge merge = merges_.find(symbols[position].id, symbols[symbols[position].next].id);
+    if (merge.rank == MergeTable::kNone) return false;
+    heap.push_back({merge.rank, position, merge.merged});
+    return true;
+  };
+  auto push = [&](int32_t position) {
+    if (add(position)) std::push_heap(heap.begin(), heap.end(), comes_later);
+  };
+  for (int32_t i = 0; i < count; ++i) {
+    symbols[i].previous = i - 1;
+    symbols[i].next = i + 1 < count ? i + 1 : -1;
+  }
+  for (int32_t i = 0; i < count; ++i) add(i);
+  std::make_heap(heap.begin(), heap.end(), comes_later);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), comes_later);
+    Candidate candidate = heap.back();
+    heap.pop_back();
+    Symbol& left = symbols[candidate.position];
     if (left.size == 0 || left.next < 0) continue;
-    Workspace::Symbol& right = symbols[left.next];
+    Symbol& right = symbols[left.next];
     // The neighbours may have merged since this candidate was found.
-    const Merge* merge = find_merge(left.id, right.id);
-    if (merge == nullptr || merge->merged != candidate.merged) continue;
+    MergeTable::Merge merge = merges_.find(left.id, right.id);
+    if (merge.rank != candidate.rank) continue;
     left.id = candidate.merged;
     left.size += right.size;
     right.size = 0;
     left.next = right.next;
     if (left.next >= 0) symbols[left.next].previous = candidate.position;
-    push_candidate(workspace, left.previous);
-    push_candidate(workspace, candidate.position);
+    push(left.previous);
+    push(candidate.position);
+  }
+  for (const Symbol& symbol : symbols) {
+    if (symbol.size > 0) out.push_back({symbol.id, symbol.size});
   }
 }
 
-void BpeModel::encode(std::string_view word, Workspace& workspace, std::vector<Piece>& out) const {
-  if (!whole_words_.empty()) {
-    auto found = whole_words_.find(word);
-    if (found != whole_words_.end()) {
-      out.push_back({found->second, static_cast<uint32_t>(word.size())});
-      return;
-    }
+void BpeModel::merge_word(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const {
+  auto& buffers = static_cast<Buffers&>(scratch);
+  append_symbols(word, buffers.symbols);
+  if (buffers.symbols.size() <= kShortWord) {
+    merge_short(buffers, out);
+  } else {
+    merge_long(buffers, out);
   }
-  if (merges_.empty() || word.size() == 1) {
-    for (char byte : word) out.push_back({byte_ids[static_cast<uint8_t>(byte)], 1});
+}
+
+void BpeModel::encode_part(std::string_view word, Buffers& buffers, std::vector<TokenPiece>& out) const {
+  if (word.size() > WordCache::kLongestWord) {
+    int32_t whole = words_.find(word, definition_.tokens);
+    if (whole >= 0) {
+      out.push_back({whole, static_cast<uint32_t>(word.size())});
+    } else {
+      merge_word(word, buffers, out);
+    }
     return;
   }
-  workspace.symbols.clear();
-  workspace.heap.clear();
-  int32_t count = static_cast<int32_t>(word.size());
-  for (int32_t i = 0; i < count; ++i) {
-    workspace.symbols.push_back(
-        {byte_ids[static_cast<uint8_t>(word[i])], i - 1, i + 1 < count ? i + 1 : -1, 1});
+  WordKey key(word);
+  uint64_t hash = key.hash();
+  if (buffers.cache.find(key, hash, out)) return;
+  size_t before = out.size();
+  int32_t whole = words_.find(word, definition_.tokens);
+  if (whole >= 0) {
+    out.push_back({whole, static_cast<uint32_t>(word.size())});
+  } else {
+    merge_word(word, buffers, out);
   }
-  for (int32_t i = 0; i < count; ++i) push_candidate(workspace, i);
-  merge_all(workspace);
-  for (const Workspace::Symbol& symbol : workspace.symbols) {
-    if (symbol.size > 0) out.push_back({symbol.id, symbol.size});
+  buffers.cache.put(key, hash, out.data() + before, out.size() - before);
+}
+
+void BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const {
+  auto& buffers = static_cast<Buffers&>(scratch);
+  bool may_cut = !definition_.byte_level && !definition_.ignore_merges && definition_.byte_tokens;
+  if (!may_cut) return encode_part(word, buffers, out);
+  size_t begin = 0;
+  char32_t left = 0;
+  for (size_t at = 0; at < word.size();) {
+    auto byte = static_cast<uint8_t>(word[at]);
+    Utf8Step step = byte < 0x80 ? Utf8Step{byte, 1, true, false} : utf8_step(word.substr(at));
+    char32_t right = step.valid ? step.code_point : 0xFFFD;
+    if (at > begin && cuts_.may_cut(left, right)) {
+      encode_part(word.substr(begin, at - begin), buffers, out);
+      begin = at;
+    }
+    left = right;
+    at += step.size;
   }
+  encode_part(word.substr(begin), buffers, out);
 }
 
 }  // namespace stoker

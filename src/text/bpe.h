@@ -2,70 +2,75 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "text/bpe_tables.h"
+#include "text/token_model.h"
 
 namespace stoker {
 
-struct StringHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+// What a BPE model is made from.
+struct BpeDefinition {
+  struct Merge {
+    int32_t left;
+    int32_t right;
+    int32_t merged;
+  };
+
+  bool byte_level = true;  // words are bytes and each byte is a token; else words are UTF-8 characters
+  std::vector<std::string> tokens;  // by id, the bytes of a word that it stands for; empty: none
+  std::vector<Merge> merges;        // best first; of two with the same pair the later one counts
+  bool ignore_merges = false;       // a word that is a token as a whole is not taken apart
+  // For characters that are no token, of words of characters: the tokens of their bytes (all or none are
+  // there), else the token for the unknown, one for a run of them when fused.
+  std::optional<std::array<int32_t, 256>> byte_tokens;
+  std::optional<int32_t> unknown;
+  bool fuse_unknown = false;
 };
-using StringToId = std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>>;
 
 // Byte-pair encoding of one word (Sennrich et al. 2016, "Neural machine translation of rare words with
 // subword units", algorithm 1): the adjacent pair of lowest rank is merged, the leftmost first, until none
-// has a rank.
-class BpeModel {
+// has a rank. O(n log n) for a word of n bytes.
+//
+// A long word of characters is first cut where no merge can join (between characters that stand side by side
+// in no token), which gives the same tokens. Words of at most WordCache::kLongestWord bytes are looked up in
+// a cache of the scratch and among the tokens that their own bytes encode to.
+class BpeModel : public TokenModel {
  public:
-  // A word's token and its length in bytes.
-  struct Piece {
-    int32_t id = 0;
-    uint32_t size = 0;
-  };
+  // Throws Error(kInternal) where the definition's ids are outside its tokens.
+  explicit BpeModel(BpeDefinition definition);
 
-  // Buffers of encode, to be reused between words by one thread.
-  struct Workspace {
-    struct Symbol {
-      int32_t id;
-      int32_t previous;
-      int32_t next;
-      uint32_t size;  // bytes; 0: merged into its left neighbour
-    };
-    struct Candidate {
-      uint32_t rank;
-      int32_t position;  // symbol on the left
-      int32_t merged;
-    };
-    std::vector<Symbol> symbols;
-    std::vector<Candidate> heap;
-  };
-
-  // The token of each single byte.
-  std::array<int32_t, 256> byte_ids{};
-
-  // Pairs merge in the order in which they are added; adding a pair again moves it to the later rank.
-  void add_merge(int32_t left, int32_t right, int32_t merged);
-  // A word that is a token as a whole is not taken apart (tokenizer.json's ignore_merges).
-  void set_whole_words(StringToId words) { whole_words_ = std::move(words); }
-
-  // Appends the tokens of `word` in O(n log n).
-  void encode(std::string_view word, Workspace& workspace, std::vector<Piece>& out) const;
+  std::unique_ptr<Scratch> make_scratch() const override;
+  void encode(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const override;
+  // The same by merging alone, without cache, cuts and whole words: the plain twin of encode.
+  void merge_word(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const;
 
  private:
-  struct Merge {
-    uint32_t rank;
-    int32_t merged;
+  struct Symbol {
+    int32_t id;
+    uint32_t size;  // bytes
+    int32_t previous;
+    int32_t next;
   };
-  const Merge* find_merge(int32_t left, int32_t right) const;
-  void push_candidate(Workspace& workspace, int32_t position) const;
-  void merge_all(Workspace& workspace) const;
+  struct Buffers;
 
-  std::unordered_map<uint64_t, Merge> merges_;  // by left << 32 | right
-  uint32_t next_rank_ = 0;
-  StringToId whole_words_;
+  void append_symbols(std::string_view word, std::vector<Symbol>& symbols) const;
+  void append_character(std::string_view character, int32_t id, std::vector<Symbol>& symbols) const;
+  void merge_short(Buffers& buffers, std::vector<TokenPiece>& out) const;
+  void merge_long(Buffers& buffers, std::vector<TokenPiece>& out) const;
+  void encode_part(std::string_view word, Buffers& buffers, std::vector<TokenPiece>& out) const;
+  int32_t character_token(std::string_view character) const;
+  void find_whole_words();
+
+  BpeDefinition definition_;
+  MergeTable merges_;
+  WordTable words_;                      // tokens that a word of their bytes gives
+  std::array<int32_t, 256> byte_ids_{};  // of single bytes; of ASCII characters where words are characters
+  CutTable cuts_;
 };
 
 }  // namespace stoker

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 
@@ -11,16 +13,12 @@ namespace {
 
 // A random model over the bytes 'a' to 'd' and what they merge to.
 struct RandomModel {
-  BpeModel model;
+  BpeDefinition definition;
   std::map<std::pair<int32_t, int32_t>, std::pair<uint32_t, int32_t>> merges;  // pair -> (rank, merged)
-  std::map<int32_t, std::string> bytes;
 
   explicit RandomModel(uint64_t seed, int merge_count) {
     RandomStream random({.run_seed = seed});
-    for (int byte = 0; byte < 256; ++byte) {
-      model.byte_ids[byte] = byte;
-      bytes[byte] = std::string(1, static_cast<char>(byte));
-    }
+    for (int byte = 0; byte < 256; ++byte) definition.tokens.emplace_back(1, static_cast<char>(byte));
     std::vector<int32_t> known = {'a', 'b', 'c', 'd'};
     std::map<std::string, int32_t> by_bytes;
     for (int i = 0; i < merge_count; ++i) {
@@ -28,14 +26,14 @@ struct RandomModel {
       int32_t right = known[random.below(known.size())];
       if (merges.contains({left, right})) continue;
       // Two pairs of the same bytes make the same token, as in a real vocabulary.
-      auto [place, fresh] =
-          by_bytes.emplace(bytes[left] + bytes[right], 256 + static_cast<int32_t>(by_bytes.size()));
+      auto size = static_cast<int32_t>(definition.tokens.size());
+      auto [place, fresh] = by_bytes.emplace(definition.tokens[left] + definition.tokens[right], size);
       if (fresh) {
-        bytes[place->second] = place->first;
+        definition.tokens.push_back(place->first);
         known.push_back(place->second);
       }
-      merges[{left, right}] = {static_cast<uint32_t>(merges.size()), place->second};
-      model.add_merge(left, right, place->second);
+      merges[{left, right}] = {static_cast<uint32_t>(definition.merges.size()), place->second};
+      definition.merges.push_back({left, right, place->second});
     }
   }
 
@@ -59,31 +57,52 @@ struct RandomModel {
   }
 };
 
-std::vector<BpeModel::Piece> encode(const BpeModel& model, std::string_view word) {
-  BpeModel::Workspace workspace;
-  std::vector<BpeModel::Piece> pieces;
-  model.encode(word, workspace, pieces);
-  return pieces;
+struct Encoded {
+  std::vector<int32_t> ids;
+  std::string bytes;  // of the tokens, joined
+  size_t size = 0;    // sum of the pieces'
+};
+
+Encoded encode(const BpeModel& model, TokenModel::Scratch& scratch, const BpeDefinition& definition,
+               std::string_view word) {
+  std::vector<TokenPiece> pieces;
+  model.encode(word, scratch, pieces);
+  Encoded encoded;
+  for (const TokenPiece& piece : pieces) {
+    encoded.ids.push_back(piece.id);
+    encoded.bytes += definition.tokens[piece.id];
+    encoded.size += piece.size;
+  }
+  return encoded;
+}
+
+std::string random_word(RandomStream& random, size_t longest, uint64_t letters) {
+  std::string word;
+  size_t size = 1 + random.below(longest);
+  for (size_t i = 0; i < size; ++i) word.push_back(static_cast<char>('a' + random.below(letters)));
+  return word;
 }
 
 TEST(Bpe, AgreesWithThePlainAlgorithm) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     RandomModel random_model(seed, 40);
-    RandomStream random({.run_seed = seed, .sample = 1});
-    for (int round = 0; round < 60; ++round) {
-      std::string word;
-      size_t size = 1 + random.below(40);
-      for (size_t i = 0; i < size; ++i)
-        word.push_back(static_cast<char>('a' + random.below(round % 3 == 0 ? 1 : 4)));
-      std::vector<int32_t> ids;
-      std::string bytes;
-      for (const BpeModel::Piece& piece : encode(random_model.model, word)) {
-        ids.push_back(piece.id);
-        bytes += random_model.bytes.at(piece.id);
-        EXPECT_EQ(piece.size, random_model.bytes.at(piece.id).size());
+    for (bool byte_level : {true, false}) {
+      BpeDefinition definition = random_model.definition;
+      definition.byte_level = byte_level;
+      definition.byte_tokens.emplace();  // of characters that are no tokens, of which there are none here
+      BpeModel model(definition);
+      auto scratch = model.make_scratch();
+      RandomStream random({.run_seed = seed, .sample = 1});
+      for (int round = 0; round < 60; ++round) {
+        // Short and long words, the short ones often again, so that all ways through are taken.
+        std::string word = random_word(random, round % 4 == 0 ? 150 : 30, round % 3 == 0 ? 1 : 4);
+        for (int again = 0; again < 2; ++again) {
+          Encoded encoded = encode(model, *scratch, definition, word);
+          EXPECT_EQ(encoded.bytes, word);
+          EXPECT_EQ(encoded.size, word.size());
+          EXPECT_EQ(encoded.ids, random_model.plain(word)) << word;
+        }
       }
-      EXPECT_EQ(bytes, word);
-      EXPECT_EQ(ids, random_model.plain(word)) << word;
     }
   }
 }
@@ -91,12 +110,36 @@ TEST(Bpe, AgreesWithThePlainAlgorithm) {
 TEST(Bpe, WholeWordsAreNotTakenApart) {
   RandomModel random_model(1, 40);
   std::string word = "abcdabcd";
-  ASSERT_GT(encode(random_model.model, word).size(), 1u);
-  random_model.model.set_whole_words({{word, 9999}});
-  std::vector<BpeModel::Piece> pieces = encode(random_model.model, word);
-  ASSERT_EQ(pieces.size(), 1u);
-  EXPECT_EQ(pieces[0].id, 9999);
-  EXPECT_EQ(pieces[0].size, word.size());
+  BpeDefinition definition = random_model.definition;
+  definition.tokens.push_back(word);
+  BpeModel model(definition);
+  EXPECT_GT(encode(model, *model.make_scratch(), definition, word).ids.size(), 1u);
+  definition.ignore_merges = true;
+  BpeModel whole(definition);
+  Encoded encoded = encode(whole, *whole.make_scratch(), definition, word);
+  EXPECT_EQ(encoded.ids, std::vector<int32_t>{static_cast<int32_t>(definition.tokens.size()) - 1});
+  EXPECT_EQ(encoded.size, word.size());
+}
+
+TEST(Bpe, UnknownCharactersBecomeBytesOrTheUnknownToken) {
+  BpeDefinition definition;
+  definition.byte_level = false;
+  definition.tokens = {"<unk>", "a", "\xC3\xA9"};
+  definition.unknown = 0;
+  auto ids = [&](std::string_view word) {
+    BpeModel model(definition);
+    return encode(model, *model.make_scratch(), definition, word).ids;
+  };
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(ids("a\xC3\xA9zza\xFF"), (Ids{1, 2, 0, 0, 1, 0}));
+  definition.fuse_unknown = true;
+  EXPECT_EQ(ids("a\xC3\xA9zza\xFFz"), (Ids{1, 2, 0, 1, 0}));
+  definition.byte_tokens.emplace();
+  for (int byte = 0; byte < 256; ++byte) {
+    (*definition.byte_tokens)[byte] = 3 + byte;
+    definition.tokens.emplace_back();
+  }
+  EXPECT_EQ(ids("az\xC3\xA9\xC3"), (Ids{1, 3 + 'z', 2, 3 + 0xC3}));
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "text/pretokenizer.h"
 #include "text/tokenizer_state.h"
 
 namespace stoker {
@@ -14,7 +14,184 @@ namespace {
 
 constexpr size_t kLargestFile = size_t{256} << 20;
 
+// One call of encode.
+class Encoding {
+ public:
+  Encoding(const TokenizerState& state, bool offsets)
+      : state_(state), offsets_(offsets), scratch_(state.scratches.take(*state.model)) {}
+  ~Encoding() { state_.scratches.give_back(std::move(scratch_)); }
+  Encoding(const Encoding&) = delete;
+  Encoding& operator=(const Encoding&) = delete;
+
+  // `ranges` tile the text.
+  void run(std::string_view text, std::span<const TrustRange> ranges);
+
+  std::vector<int32_t> ids;
+  std::vector<EncodedToken> tokens;  // instead of ids where offsets are wanted
+
+ private:
+  // Where the bytes of the text at hand come from: a stretch of the original, perhaps normalized.
+  struct Source {
+    size_t origin = 0;
+    const AlignedText* normalized = nullptr;  // null: as it is
+    size_t shift = 0;                         // first byte of the text at hand in `normalized`
+
+    size_t begin_of(size_t byte) const {
+      return origin + (normalized == nullptr ? byte : normalized->begin_of(shift + byte));
+    }
+    size_t end_of(size_t last) const {
+      return origin + (normalized == nullptr ? last + 1 : normalized->end_of(shift + last));
+    }
+  };
+
+  void segment(std::string_view text, size_t origin, std::span<const TrustRange> ranges);
+  void normalized_segment(std::string_view text, const Source& source, std::span<const TrustRange> ranges);
+  void words(std::string_view text, const Source& source);
+  void add_pieces(const TextRange& word, const Source& source);
+  void add(int32_t id, size_t begin, size_t end) {
+    if (offsets_) {
+      tokens.push_back({id, begin, end});
+    } else {
+      ids.push_back(id);
+    }
+  }
+
+  const TokenizerState& state_;
+  bool offsets_;
+  bool tracked_ = false;
+  std::unique_ptr<EncodeScratch> scratch_;
+};
+
+// The parts of `ranges` that lie in [begin, end), counted from begin.
+std::vector<TrustRange> slice(std::span<const TrustRange> ranges, size_t begin, size_t end) {
+  std::vector<TrustRange> result;
+  auto range =
+      std::partition_point(ranges.begin(), ranges.end(), [&](const TrustRange& r) { return r.end <= begin; });
+  for (; range != ranges.end() && range->begin < end; ++range) {
+    result.push_back(
+        {std::max(range->begin, begin) - begin, std::min(range->end, end) - begin, range->added_tokens});
+  }
+  return result;
+}
+
+// `ranges` of an original text as ranges of the normalized one.
+std::vector<TrustRange> normalized_ranges(const AlignedText& text, std::span<const TrustRange> ranges) {
+  if (ranges.size() == 1) return {{0, text.text.size(), ranges[0].added_tokens}};
+  std::vector<TrustRange> result;
+  size_t at = 0;
+  for (const TrustRange& range : ranges) {
+    size_t begin = at;
+    while (at < text.text.size() && text.begin_of(at) < range.end) ++at;
+    if (&range == &ranges.back()) at = text.text.size();
+    if (begin < at) result.push_back({begin, at, range.added_tokens});
+  }
+  return result;
+}
+
+void Encoding::run(std::string_view text, std::span<const TrustRange> ranges) {
+  if (text.size() > UINT32_MAX)
+    throw input_error("A text of more than 4 GiB is not encoded at once; cut it.");
+  tracked_ = offsets_ || ranges.size() > 1;
+  (offsets_ ? tokens.reserve(text.size() / 3 + 8) : ids.reserve(text.size() / 3 + 8));
+  if (!state_.added.has(AddedTokenFinder::Pass::kRaw)) {
+    if (!text.empty()) segment(text, 0, ranges);
+    return;
+  }
+  std::vector<TextSegment> segments;
+  state_.added.split(AddedTokenFinder::Pass::kRaw, text, ranges, segments);
+  for (const TextSegment& part : segments) {
+    if (part.token != nullptr) {
+      add(part.token->id, part.begin, part.end);
+    } else {
+      segment(text.substr(part.begin, part.end - part.begin), part.begin,
+              ranges.size() == 1 ? ranges : slice(ranges, part.begin, part.end));
+    }
+  }
+}
+
+void Encoding::segment(std::string_view text, size_t origin, std::span<const TrustRange> ranges) {
+  if (state_.normalizer == nullptr || state_.normalizer->keeps(text)) {
+    TrustRange whole{0, text.size(), ranges[0].added_tokens};
+    normalized_segment(text, {origin}, ranges.size() == 1 ? std::span<const TrustRange>{&whole, 1} : ranges);
+    return;
+  }
+  AlignedText& normalized = scratch_->normalized;
+  normalized.tracked = tracked_;
+  normalized.assign(text);
+  state_.normalizer->normalize(normalized);
+  normalized_segment(normalized.text, {origin, tracked_ ? &normalized : nullptr},
+                     normalized_ranges(normalized, ranges));
+}
+
+void Encoding::normalized_segment(std::string_view text, const Source& source,
+                                  std::span<const TrustRange> ranges) {
+  if (text.empty()) return;
+  if (!state_.added.has(AddedTokenFinder::Pass::kNormalized)) return words(text, source);
+  std::vector<TextSegment> segments;
+  state_.added.split(AddedTokenFinder::Pass::kNormalized, text, ranges, segments);
+  for (const TextSegment& part : segments) {
+    if (part.token != nullptr) {
+      add(part.token->id, source.begin_of(part.begin), source.end_of(part.end - 1));
+      continue;
+    }
+    Source inner = source;
+    (source.normalized == nullptr ? inner.origin : inner.shift) += part.begin;
+    words(text.substr(part.begin, part.end - part.begin), inner);
+  }
+}
+
+void Encoding::words(std::string_view text, const Source& source) {
+  SplitText& split = scratch_->split;
+  split.assign(text, source.origin + source.shift == 0, tracked_);
+  state_.pretokenizer.apply(split);
+  std::vector<TokenPiece>& pieces = scratch_->pieces;
+  pieces.clear();
+  for (const TextRange& word : split.words) {
+    state_.model->encode(split.text.substr(word.begin, word.end - word.begin), *scratch_->model, pieces);
+    if (offsets_) {
+      add_pieces(word, source);
+      pieces.clear();
+    }
+  }
+  for (const TokenPiece& piece : pieces) ids.push_back(piece.id);
+}
+
+void Encoding::add_pieces(const TextRange& word, const Source& source) {
+  const SplitText& split = scratch_->split;
+  size_t at = word.begin;
+  for (const TokenPiece& piece : scratch_->pieces) {
+    size_t begin = at;
+    size_t end = at + piece.size;  // in the text at hand
+    at = end;
+    if (split.is_rewritten) {
+      begin = split.rewritten.begin_of(begin);
+      end = split.rewritten.end_of(end - 1);
+    }
+    size_t from = source.begin_of(begin);
+    tokens.push_back({piece.id, from, end > begin ? source.end_of(end - 1) : from});
+  }
+}
+
 }  // namespace
+
+std::unique_ptr<EncodeScratch> ScratchPool::take(const TokenModel& model) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      std::unique_ptr<EncodeScratch> scratch = std::move(free_.back());
+      free_.pop_back();
+      return scratch;
+    }
+  }
+  auto scratch = std::make_unique<EncodeScratch>();
+  scratch->model = model.make_scratch();
+  return scratch;
+}
+
+void ScratchPool::give_back(std::unique_ptr<EncodeScratch> scratch) {
+  std::lock_guard lock(mutex_);
+  if (free_.size() < kKept) free_.push_back(std::move(scratch));
+}
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerState> state) : state_(std::move(state)) {}
 Tokenizer::~Tokenizer() = default;
@@ -30,63 +207,43 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& pa
 }
 
 std::shared_ptr<const Tokenizer> Tokenizer::from_json(const Json& json, const std::string& what) {
-  auto state = std::make_unique<const TokenizerState>(read_tokenizer_json(json, what));
-  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(state)));
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(read_tokenizer_json(json, what)));
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
-  std::vector<int32_t> ids;
-  TextPiece piece{text, AddedTokens::kPlain};
-  for (const EncodedToken& token : encode_pieces({&piece, 1})) ids.push_back(token.id);
-  return ids;
+  Encoding encoding(*state_, false);
+  TrustRange range{0, text.size(), AddedTokens::kPlain};
+  encoding.run(text, {&range, 1});
+  return std::move(encoding.ids);
 }
 
 std::vector<int32_t> Tokenizer::encode_with_special(std::string_view text) const {
-  std::vector<int32_t> ids;
-  TextPiece piece{text, AddedTokens::kAll};
-  for (const EncodedToken& token : encode_pieces({&piece, 1})) ids.push_back(token.id);
-  return ids;
+  Encoding encoding(*state_, false);
+  TrustRange range{0, text.size(), AddedTokens::kAll};
+  encoding.run(text, {&range, 1});
+  return std::move(encoding.ids);
 }
 
 std::vector<EncodedToken> Tokenizer::encode_pieces(std::span<const TextPiece> pieces) const {
   std::string joined;
   std::vector<TrustRange> ranges;
-  ranges.reserve(pieces.size());
   size_t size = 0;
-  for (const TextPiece& piece : pieces) size += piece.text.size();
-  if (pieces.size() > 1) joined.reserve(size);
-  std::vector<EncodedToken> tokens;
-  tokens.reserve(size / 3 + 8);  // by the usual bytes a token
-  size = 0;
   for (const TextPiece& piece : pieces) {
     if (piece.text.empty()) continue;
     ranges.push_back({size, size + piece.text.size(), piece.added_tokens});
     size += piece.text.size();
-    if (pieces.size() > 1) joined += piece.text;
   }
-  std::string_view text = pieces.size() == 1 ? pieces[0].text : std::string_view(joined);
-
-  BpeModel::Workspace workspace;
-  std::vector<BpeModel::Piece> word_pieces;
-  word_pieces.reserve(64);
-  for (const TextSegment& segment : state_->added.split(text, ranges)) {
-    if (segment.token != nullptr) {
-      tokens.push_back({segment.token->id, segment.begin, segment.end});
-      continue;
-    }
-    for (size_t begin = segment.begin; begin < segment.end;) {
-      std::string_view rest = text.substr(begin, segment.end - begin);
-      size_t length = state_->split_words ? gpt2_word_length(rest) : rest.size();
-      word_pieces.clear();
-      state_->bpe.encode(rest.substr(0, length), workspace, word_pieces);
-      for (const BpeModel::Piece& piece : word_pieces) {
-        tokens.push_back({piece.id, begin, begin + piece.size});
-        begin += piece.size;
-      }
-    }
+  if (size == 0) return {};
+  if (pieces.size() > 1) {
+    joined.reserve(size);
+    for (const TextPiece& piece : pieces) joined += piece.text;
   }
-  return tokens;
+  Encoding encoding(*state_, true);
+  encoding.run(pieces.size() == 1 ? pieces[0].text : std::string_view(joined), ranges);
+  return std::move(encoding.tokens);
 }
+
+const PostProcessor& Tokenizer::post_processor() const { return state_->post_processor; }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) const {
   std::string bytes;
@@ -94,7 +251,10 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) c
   for (int32_t id : ids) {
     if (keep_special || !is_special(id)) bytes += token_bytes(id);
   }
-  return bytes;
+  size_t dropped = 0;
+  while (dropped < state_->dropped_leading_blanks && dropped < bytes.size() && bytes[dropped] == ' ')
+    ++dropped;
+  return dropped == 0 ? bytes : bytes.substr(dropped);
 }
 
 std::string_view Tokenizer::token_bytes(int32_t id) const {

@@ -28,25 +28,28 @@ struct TextPiece {
 };
 
 // One token of an encoded text and the bytes it stands for: [begin, end) of the concatenated pieces. With the
-// strip flags of added tokens the range includes the blanks that went into the token.
+// strip flags of added tokens the range includes the blanks that went into the token. Where the normalizer
+// rewrites a stretch, each token of it stands for the whole stretch, so that ranges may overlap; bytes that
+// were put in stand for an empty range.
 struct EncodedToken {
   int32_t id = 0;
   size_t begin = 0;
   size_t end = 0;
 };
 
+struct PostProcessor;
 struct TokenizerState;
 
-// A byte-level BPE tokenizer, read from Hugging Face's tokenizer.json. Immutable; any number of threads may
-// use one.
+// A tokenizer, read from Hugging Face's tokenizer.json. Immutable; any number of threads may use one.
+// Encoding runs normalizer -> added tokens -> pre-tokenizer -> model; each has a header of its own.
 //
 //   std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load("model");   // throws Error(kInput)
 //   std::vector<int32_t> ids = tokenizer->encode("What is 1+2?");
 //   std::string text = tokenizer->decode(ids);                              // the same bytes
 //
-// Text is bytes: what is no UTF-8 is encoded byte by byte and comes back as it was. Encoding takes O(n log n)
-// for any text. Token ids are the truth and text a view: decode and encode are no inverse of each other on
-// ids.
+// Text is bytes: with a vocabulary that has a token for each byte, what is no UTF-8 is encoded byte by byte
+// and comes back as it was; else it becomes the token for the unknown. Encoding takes O(n log n) for any
+// text. Token ids are the truth and text a view: decode and encode are no inverse of each other on ids.
 class Tokenizer {
  public:
   // `path`: a tokenizer.json or the directory that holds it. A file that is broken, contradictory, or of a
@@ -62,6 +65,9 @@ class Tokenizer {
   // Pieces of different trust as one text: ordinary tokens may span pieces, as they do when the whole is
   // encoded at once; added tokens lie within one piece.
   std::vector<EncodedToken> encode_pieces(std::span<const TextPiece> pieces) const;
+
+  // The tokens that the model's makers put in front of and behind a single text; encode leaves them out.
+  const PostProcessor& post_processor() const;
 
   // The bytes of the tokens, joined; perhaps no UTF-8 (see to_valid_utf8). Ids without a token give nothing.
   // Blanks are never cleaned up. `keep_special` false leaves out tokens that the file marks as special.

@@ -1,13 +1,41 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "text/added_tokens.h"
-#include "text/bpe.h"
+#include "text/decoder.h"
+#include "text/normalizer.h"
+#include "text/post_processor.h"
+#include "text/pretokenizer.h"
+#include "text/token_model.h"
 #include "text/tokenizer.h"
 
 namespace stoker {
+
+// What one call of encode works with.
+struct EncodeScratch {
+  std::unique_ptr<TokenModel::Scratch> model;
+  AlignedText normalized;
+  SplitText split;
+  std::vector<TokenPiece> pieces;
+};
+
+// Scratches that wait for the next call, at most kKept, so that their caches stay warm and bounded. Any
+// number of threads may take and give back.
+class ScratchPool {
+ public:
+  static constexpr size_t kKept = 4;
+
+  std::unique_ptr<EncodeScratch> take(const TokenModel& model);
+  void give_back(std::unique_ptr<EncodeScratch> scratch);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<EncodeScratch>> free_;
+};
 
 // What a tokenizer knows; filled once by read_tokenizer_json.
 struct TokenizerState {
@@ -18,15 +46,19 @@ struct TokenizerState {
     bool control = false;
   };
 
-  std::string what;           // names the tokenizer in errors
-  std::vector<Token> tokens;  // by id
-  StringToId ids;             // by name in the file, by content for added tokens
-  BpeModel bpe;
+  std::string what;                              // names the tokenizer in errors
+  std::vector<Token> tokens;                     // by id
+  StringToId ids;                                // by name in the file, by content for added tokens
+  std::unique_ptr<const Normalizer> normalizer;  // may be null
   AddedTokenFinder added;
-  bool split_words = false;  // GPT-2's pattern cuts the text before BPE
+  PreTokenizer pretokenizer;
+  std::unique_ptr<const TokenModel> model;
+  PostProcessor post_processor;
+  size_t dropped_leading_blanks = 0;  // where decoded text starts with them
+  mutable ScratchPool scratches;
 };
 
 // Reads a parsed tokenizer.json; throws Error(kInput) as Tokenizer::load says.
-TokenizerState read_tokenizer_json(const Json& json, const std::string& what);
+std::unique_ptr<const TokenizerState> read_tokenizer_json(const Json& json, const std::string& what);
 
 }  // namespace stoker

@@ -220,17 +220,14 @@ Json& member(Json& json, std::string_view name) {
 
 TEST(TokenizerFile, NamesKindsThatAreNotSupported) {
   auto typed = [](const char* type) { return Json::object({{"type", type}}); };
-  EXPECT_THAT(refusal([&](Json& j) { j.set("normalizer", typed("NFC")); }),
-              AllOf(HasSubstr("m/tokenizer.json"), HasSubstr("normalizer"), HasSubstr("NFC")));
-  EXPECT_THAT(refusal([&](Json& j) { j.set("pre_tokenizer", typed("Metaspace")); }), HasSubstr("Metaspace"));
-  EXPECT_THAT(refusal([&](Json& j) { j.set("pre_tokenizer", Json()); }), HasSubstr("pre_tokenizer"));
-  EXPECT_THAT(refusal([&](Json& j) { j.set("decoder", typed("WordPiece")); }), HasSubstr("WordPiece"));
-  EXPECT_THAT(refusal([&](Json& j) { j.set("post_processor", typed("TemplateProcessing")); }),
-              HasSubstr("TemplateProcessing"));
-  EXPECT_THAT(refusal([&](Json& j) { j.set("model", typed("Unigram")); }), HasSubstr("Unigram"));
-  EXPECT_THAT(refusal([&](Json& j) { j.set("truncation", typed("x")); }), HasSubstr("truncation"));
-  EXPECT_THAT(refusal([&](Json& j) { member(j, "model").set("byte_fallback", true); }),
-              HasSubstr("byte_fallback"));
+  for (const char* place :
+       {"normalizer", "pre_tokenizer", "decoder", "post_processor", "model", "truncation"}) {
+    EXPECT_THAT(refusal([&](Json& j) { j.set(place, typed("Odd")); }),
+                AllOf(HasSubstr("m/tokenizer.json"), HasSubstr(place), HasSubstr("'Odd'")));
+  }
+  // Without ByteLevel the vocabulary is one of characters, for which this one has no answer to unknown ones.
+  EXPECT_THAT(refusal([&](Json& j) { j.set("pre_tokenizer", Json()); }), HasSubstr("unk_token"));
+  EXPECT_THAT(refusal([&](Json& j) { j.set("decoder", Json()); }), HasSubstr("decoder"));
   EXPECT_THAT(refusal([&](Json& j) { member(j, "model").set("dropout", 0.1); }), HasSubstr("dropout"));
   EXPECT_THAT(refusal([&](Json& j) { member(j, "pre_tokenizer").set("add_prefix_space", true); }),
               HasSubstr("add_prefix_space"));

@@ -1,4 +1,4 @@
-#include "text/pretokenizer.h"
+#include "text/word_scanner.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::vector<std::string> words(std::string_view text) {
 
 using Words = std::vector<std::string>;
 
-TEST(Pretokenizer, FollowsGpt2sPattern) {
+TEST(WordScanner, FollowsGpt2sPattern) {
   EXPECT_EQ(words("I'll say it's   2nd!?\n"),
             (Words{"I", "'ll", " say", " it", "'s", "  ", " 2", "nd", "!?", "\n"}));
   EXPECT_EQ(words("a  "), (Words{"a", "  "}));
@@ -35,12 +35,12 @@ TEST(Pretokenizer, FollowsGpt2sPattern) {
   EXPECT_EQ(words("é١٢Ⅷ歪"), (Words{"é", "١٢Ⅷ", "歪"}));
 }
 
-TEST(Pretokenizer, BytesThatAreNoUtf8AreOtherCharacters) {
+TEST(WordScanner, BytesThatAreNoUtf8AreOtherCharacters) {
   EXPECT_EQ(words("a\xFF\xFE!b"), (Words{"a", "\xFF\xFE!", "b"}));
   EXPECT_EQ(words(" \xE6\xAD"), (Words{" \xE6\xAD"}));
 }
 
-TEST(Pretokenizer, WordsTileAnyText) {
+TEST(WordScanner, WordsTileAnyText) {
   RandomStream random({.run_seed = 3});
   for (int round = 0; round < 2000; ++round) {
     std::string text = random_bytes(random, 30);

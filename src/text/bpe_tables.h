@@ -1,0 +1,128 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/token_model.h"
+
+namespace stoker {
+
+// A mix of 64 bits of which the upper ones are good (Fibonacci hashing, Knuth, The Art of Computer
+// Programming 3, section 6.4, after folding).
+inline uint64_t mix_bits(uint64_t value) {
+  value ^= value >> 32;
+  return value * 0x9E3779B97F4A7C15u;
+}
+
+// The pairs of tokens that merge: open addressing, filled once.
+class MergeTable {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;  // ranks are below
+  struct Merge {
+    uint32_t rank = kNone;
+    int32_t merged = 0;
+  };
+
+  MergeTable() : MergeTable(0) {}
+  explicit MergeTable(size_t most);
+  // A pair that is set again takes the later values.
+  void set(int32_t left, int32_t right, Merge merge);
+
+  Merge find(int32_t left, int32_t right) const {
+    uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+    for (size_t at = mix_bits(key) >> shift_;; at = (at + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[at];
+      if (slot.key == key || slot.merge.rank == kNone) return slot.merge;
+    }
+  }
+
+ private:
+  struct Slot {
+    uint64_t key = UINT64_MAX;
+    Merge merge;
+  };
+  std::vector<Slot> slots_;
+  int shift_ = 63;
+};
+
+// A word of at most 24 bytes in registers.
+struct WordKey {
+  static constexpr size_t kLongest = 24;
+
+  explicit WordKey(std::string_view word);
+  uint64_t hash() const { return mix_bits(parts[0] + mix_bits(parts[1] + mix_bits(parts[2] + size))); }
+
+  std::array<uint64_t, 3> parts{};
+  uint64_t size = 0;
+};
+
+// Tokens by the words that they are: open addressing over the tokens' own bytes.
+class WordTable {
+ public:
+  WordTable() : WordTable(0) {}
+  explicit WordTable(size_t most);
+  void add(std::string_view word, int32_t id);
+  // The token, -1 when there is none. `tokens` holds the bytes by id.
+  int32_t find(std::string_view word, const std::vector<std::string>& tokens) const;
+
+ private:
+  struct Slot {
+    uint32_t check = 0;
+    int32_t id = -1;
+  };
+  static uint64_t hash(std::string_view word);
+  std::vector<Slot> slots_;
+  int shift_ = 63;
+};
+
+// The words encoded lately and their tokens: 2 MiB, two places a word, the older one gives way. What is found
+// is what was put in, so a result never depends on the cache.
+class WordCache {
+ public:
+  static constexpr size_t kLongestWord = WordKey::kLongest;
+
+  WordCache() : entries_(kEntries) {}
+  // Appends the word's tokens; false when it is not there.
+  bool find(const WordKey& key, uint64_t hash, std::vector<TokenPiece>& out) const;
+  // Keeps words of at most seven tokens.
+  void put(const WordKey& key, uint64_t hash, const TokenPiece* pieces, size_t count);
+
+ private:
+  static constexpr size_t kEntries = size_t{1} << 15;
+  static constexpr size_t kMostTokens = 7;
+  struct alignas(64) Entry {
+    std::array<uint64_t, 3> parts{};
+    std::array<int32_t, kMostTokens> ids{};
+    std::array<uint8_t, kMostTokens> sizes{};
+    uint8_t size = 0;  // of the word; 0: nothing here
+    uint8_t count = 0;
+  };
+  static_assert(sizeof(Entry) == 64);
+  std::vector<Entry> entries_;
+};
+
+// Where a text may be cut before merging: between two characters that stand side by side in no token. Says no
+// more often than it must for characters above U+007F, which share the bits of a fixed table.
+class CutTable {
+ public:
+  CutTable();
+  // `token`: UTF-8 that may come out of merges.
+  void add_token(std::string_view token);
+  bool may_cut(char32_t left, char32_t right) const {
+    if ((left | right) < 0x80) return !get(left << 7 | right);
+    return !get(kAscii + (mix_bits(uint64_t{left} << 32 | right) >> (64 - kHashedBits)));
+  }
+
+ private:
+  static constexpr size_t kAscii = size_t{1} << 14;
+  static constexpr int kHashedBits = 22;
+  bool get(size_t bit) const { return (bits_[bit / 64] >> (bit % 64)) & 1; }
+  std::vector<uint64_t> bits_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,109 @@
+#include "text/normalizer.h"
+
+#include "text/tokenizer_part.h"
+
+namespace stoker {
+namespace {
+
+class ReplaceString : public Normalizer {
+ public:
+  ReplaceString(std::string from, std::string to) : from_(std::move(from)), to_(std::move(to)) {}
+
+  void normalize(AlignedText& text) const override {
+    TextRewriter rewriter(text);
+    for (size_t at = text.text.find(from_); at != std::string::npos; at = text.text.find(from_, at)) {
+      rewriter.keep(at);
+      at += from_.size();
+      rewriter.replace(at, to_);
+    }
+    rewriter.finish();
+  }
+
+  bool keeps(std::string_view text) const override { return text.find(from_) == std::string_view::npos; }
+
+ private:
+  std::string from_;
+  std::string to_;
+};
+
+class NormalizerSequence : public Normalizer {
+ public:
+  explicit NormalizerSequence(std::vector<std::unique_ptr<const Normalizer>> steps)
+      : steps_(std::move(steps)) {}
+
+  void normalize(AlignedText& text) const override {
+    for (const auto& step : steps_) {
+      if (!step->keeps(text.text)) step->normalize(text);
+    }
+  }
+
+  bool keeps(std::string_view text) const override {
+    for (const auto& step : steps_) {
+      if (!step->keeps(text)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::unique_ptr<const Normalizer>> steps_;
+};
+
+std::unique_ptr<const Normalizer> read_step(const TokenizerPart& part) {
+  if (part.type() == "Replace") {
+    TokenizerPart pattern = part.member("pattern");
+    std::string from = pattern.text("String");
+    if (from.empty()) throw pattern.bad("is empty");
+    return std::make_unique<ReplaceString>(from, part.text("content"));
+  }
+  throw part.unsupported("Replace and Sequence");
+}
+
+}  // namespace
+
+void AlignedText::assign(std::string_view original) {
+  text.assign(original);
+  begins.clear();
+  ends.clear();
+}
+
+void TextRewriter::keep(size_t end) {
+  result_.text.append(source_.text, done_, end - done_);
+  if (result_.tracked) {
+    for (size_t i = done_; i < end; ++i) {
+      result_.begins.push_back(source_.begin_of(i));
+      result_.ends.push_back(source_.end_of(i));
+    }
+  }
+  done_ = end;
+}
+
+void TextRewriter::replace(size_t end, std::string_view by) {
+  result_.text += by;
+  if (result_.tracked) {
+    uint32_t begin = 0;
+    if (done_ < source_.text.size()) {
+      begin = source_.begin_of(done_);
+    } else if (done_ > 0) {
+      begin = source_.end_of(done_ - 1);
+    }
+    uint32_t last = end > done_ ? source_.end_of(end - 1) : begin;
+    result_.begins.insert(result_.begins.end(), by.size(), begin);
+    result_.ends.insert(result_.ends.end(), by.size(), last);
+  }
+  done_ = end;
+}
+
+void TextRewriter::finish() {
+  keep(source_.text.size());
+  source_ = std::move(result_);
+}
+
+std::unique_ptr<const Normalizer> read_normalizer(const TokenizerPart& part) {
+  if (part.json().is_null()) return nullptr;
+  std::vector<std::unique_ptr<const Normalizer>> steps;
+  for (const TokenizerPart& step : part.flattened("normalizers")) steps.push_back(read_step(step));
+  if (steps.size() == 1) return std::move(steps[0]);
+  return std::make_unique<NormalizerSequence>(std::move(steps));
+}
+
+}  // namespace stoker
