@@ -1,0 +1,127 @@
+#include "io/process_family.h"
+
+#include <csignal>
+#include <cstdlib>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern "C" {  // glibc 2.36 forgets it
+#include <sys/pidfd.h>
+}
+
+#include <cerrno>
+#include <memory>
+#include <random>
+
+#include "base/error.h"
+#include "io/spawn.h"
+
+namespace stoker {
+namespace {
+
+// $1: what the markers of the family start with. Reading ends when Stoker has ended, whatever way; then what
+// carries the marker is killed until nothing does. Signals to Stoker's terminal must not end it before.
+constexpr const char* kWatchdogScript = R"(
+trap '' HUP INT QUIT TERM
+while read -r line; do :; done
+for try in 1 2 3 4 5 6 7 8 9 10; do
+  files=$(grep -l -s -z -F "$1" /proc/[0-9]*/environ)
+  [ -n "$files" ] || exit 0
+  for file in $files; do
+    process=${file#/proc/}
+    kill -9 "${process%/environ}" 2>/dev/null
+  done
+done
+)";
+
+// The first `limit` bytes of a process's environment; empty when it may not be read.
+std::string environment_of(const char* process) {
+  constexpr size_t kLimit = size_t{1} << 21;
+  const Descriptor file(::open(fmt::format("/proc/{}/environ", process).c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return "";
+  std::string text;
+  char buffer[16384];
+  while (text.size() < kLimit) {
+    const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+// `variable`: "NAME=marker", followed by the end of the variable unless the marker ends with '.'.
+bool carries(const char* process, const std::string& variable) {
+  std::string text = '\0' + environment_of(process) + '\0';
+  std::string wanted = '\0' + variable;
+  if (!variable.ends_with('.')) wanted += '\0';
+  return text.find(wanted) != std::string::npos;
+}
+
+// The process is looked at again once it is held by its pidfd: its number may have been given to another.
+bool kill_if_marked(const char* process, const std::string& variable) {
+  if (!carries(process, variable)) return false;
+  const Descriptor handle(::pidfd_open(std::atoi(process), 0));
+  if (handle.get() < 0 || !carries(process, variable)) return false;
+  return ::pidfd_send_signal(handle.get(), SIGKILL, nullptr, 0) == 0;
+}
+
+int kill_once(const std::string& variable) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), &::closedir);
+  if (!folder) return 0;
+  int killed = 0;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') killed += kill_if_marked(entry->d_name, variable);
+  }
+  return killed;
+}
+
+// Unlike any other family's: process numbers and start times may repeat across containers.
+std::string fresh_prefix() {
+  std::random_device device;
+  return fmt::format("{}-{:08x}{:08x}.", ::getpid(), device(), device());
+}
+
+}  // namespace
+
+int kill_marked(std::string_view marker) {
+  const std::string variable = fmt::format("{}={}", kMarkerVariable, marker);
+  int killed = 0;
+  // What was started while /proc was read is found the next time.
+  for (int round = 0; round < 5; ++round) {
+    const int more = kill_once(variable);
+    killed += more;
+    if (more == 0) break;
+  }
+  return killed;
+}
+
+ProcessFamily::ProcessFamily() : prefix_(fresh_prefix()) {
+  DescriptorPair lifeline = make_pipe(false);
+  const Descriptor nowhere = open_file("/dev/null", O_WRONLY, "open");
+  const Result<int> watchdog = spawn({.command = {"/bin/sh", "-c", kWatchdogScript, "stoker-watchdog",
+                                                  fmt::format("{}={}", kMarkerVariable, prefix_)},
+                                      .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"},
+                                      .standard_input = lifeline.theirs.get(),
+                                      .standard_output = nowhere.get(),
+                                      .standard_error = nowhere.get(),
+                                      .dies_with_us = false});
+  if (!watchdog) throw resource_error(watchdog.failure().message);
+  watchdog_ = *watchdog;
+  lifeline_ = std::move(lifeline.ours);
+}
+
+ProcessFamily::~ProcessFamily() {
+  if (members_ > 0) kill_marked(prefix_);
+  ::kill(watchdog_, SIGKILL);
+  while (::waitpid(watchdog_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+std::string ProcessFamily::next_marker() { return fmt::format("{}{}", prefix_, members_++); }
+
+}  // namespace stoker
