@@ -1,0 +1,406 @@
+"""What each request of the protocol does with user code."""
+
+import asyncio
+import inspect
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional
+
+from . import context, definitions, protocol
+from .definitions import BadResult, Environment, MethodTool, Tool
+from .jobs import CLASS_OF, EpisodeState, Job
+from .protocol import Failure, WireError, protocol_error
+from .schema import ArgumentError, SchemaError
+from .types import Action, Episode, Message, Observation, Task, as_messages
+from .workers import Worker
+
+if TYPE_CHECKING:
+    from .server import Server
+
+JsonObject = Dict[str, Any]
+#: Turns what user code returned into the result of the answer.
+Finisher = Callable[[Any], JsonObject]
+
+
+class Handlers:
+    """`prepare` checks the params and gives the job its work; it never runs user code itself."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._prepare: Dict[str, Callable[[Job, Mapping[str, Any]], None]] = {
+            "reset": self._prepare_reset,
+            "restore": self._prepare_reset,
+            "step": self._prepare_step,
+            "call": self._prepare_call,
+            "score": self._prepare_score,
+            "snapshot": self._prepare_snapshot,
+            "close": self._prepare_close,
+        }
+
+    def prepare(self, job: Job, params: Mapping[str, Any]) -> None:
+        """A WireError for params that are wrong."""
+        self._prepare[job.method](job, params)
+
+    def tools(self, params: Mapping[str, Any]) -> List[JsonObject]:
+        name = params.get("environment")
+        if name is None:
+            return [tool.schema for tool in self._server.catalogue.tools.values()]
+        return [tool.schema for tool in self._environment(name).tools.values()]
+
+    def dropped(self, job: Job) -> None:
+        """A queued job was given up before it began."""
+        episode = job.episode
+        if episode is not None and job.method in ("reset", "restore") and not episode.closing:
+            episode.ready = False
+
+    # Each request.
+
+    def _prepare_reset(self, job: Job, params: Mapping[str, Any]) -> None:
+        name = params.get("episode")
+        if not protocol.is_episode_name(name):
+            raise protocol_error("bad_params", "'episode' must be 1 to 128 characters from '!' to '~'.")
+        if name in self._server.episodes:
+            raise protocol_error("bad_params", "The episode '%s' is open already." % name)
+        environment = self._environment(params.get("environment"))
+        restores = job.method == "restore"
+        if restores and not environment.snapshot:
+            raise protocol_error("bad_params", "The environment '%s' has no snapshots." % environment.name)
+        if len(self._server.episodes) >= self._server.limit:
+            raise WireError("infrastructure", "overloaded", "%d episodes are open already." % self._server.limit)
+        task = _task(params)
+        offered = {"task": task, "seed": _seed(params), "episode": name}
+        first = [params.get("state")] if restores else []
+        episode = EpisodeState(name, environment)
+        self._server.episodes[name] = episode
+
+        def work() -> Any:
+            episode.instance = environment.factory()
+            method = getattr(episode.instance, job.method)
+            return definitions.call_with(method, first, offered, task.fields)
+
+        def finish(value: Any) -> JsonObject:
+            observation = value if isinstance(value, Observation) else None
+            if not restores or observation is not None:
+                observation = definitions.observation_of(value, task)
+            result: JsonObject = {} if restores else _observed(observation)
+            if observation is not None and observation.tools is not None:
+                result["tools"] = self._choose_tools(episode, observation.tools)
+            episode.ready = True
+            return result
+
+        self._in_episode(job, episode, work, finish, environment.methods[job.method])
+
+    def _prepare_step(self, job: Job, params: Mapping[str, Any]) -> None:
+        episode = self._open(params)
+        action = definitions.action_of(params)
+        if not isinstance(action.text, str) or not isinstance(action.content, str):
+            raise protocol_error("bad_params", "'text' and 'content' must be strings.")
+        if not episode.environment.has("step"):  # tools only: words without a call end the episode
+            self._in_episode(job, episode, lambda: None, lambda value: _observed(Observation((), done=True)), False)
+            return
+
+        def work() -> Any:
+            return episode.instance.step(action)
+
+        def finish(value: Any) -> JsonObject:
+            return _observed(definitions.observation_of(value))
+
+        self._in_episode(job, episode, work, finish, episode.environment.methods["step"])
+
+    def _prepare_call(self, job: Job, params: Mapping[str, Any]) -> None:
+        arguments = params.get("arguments")
+        if not isinstance(arguments, dict):
+            raise protocol_error("bad_params", "'arguments' must be an object.")
+        episode = self._server.episodes.get(params.get("episode") or "")
+        name = params.get("tool")
+        known = dict(self._server.catalogue.tools)
+        if episode is not None and not episode.closing:
+            of_episode = episode.environment.tools
+            known.update({n: t for n, t in of_episode.items() if episode.tools is None or n in episode.tools})
+        if name not in known:
+            if params.get("episode") and episode is None and not self._server.catalogue.tools:
+                raise _unknown_episode(params)
+            listed = ", ".join(known) or "none"
+            raise protocol_error("bad_params", "There is no tool '%s'; the tools are: %s." % (name, listed))
+        tool = known[name]
+        if isinstance(tool, MethodTool):
+            assert episode is not None
+            owner = episode
+
+            def method_work() -> Any:
+                return getattr(owner.instance, tool.attribute)(**tool.bind(arguments))  # type: ignore[attr-defined]
+
+            job.shares = tool.is_async
+            self._in_episode(job, owner, method_work, _called, tool.is_async)
+        else:
+            self._alone(job, lambda: tool.function(**tool.bind(arguments)), _called, tool.is_async)
+
+    def _prepare_score(self, job: Job, params: Mapping[str, Any]) -> None:
+        name = params.get("reward")
+        reward = self._server.catalogue.rewards.get(name) if isinstance(name, str) else None
+        episode_view = _episode(params)
+        if reward is not None:
+            function = reward.function
+            self._alone(job, lambda: function(episode_view), _scored, reward.is_async)
+            return
+        environment = self._server.catalogue.environments.get(name) if isinstance(name, str) else None
+        if environment is None or not environment.scored:
+            known = list(self._server.catalogue.rewards)
+            known += [e.name for e in self._server.catalogue.environments.values() if e.scored]
+            listed = ", ".join(known) or "none"
+            raise protocol_error("bad_params", "There is no reward '%s'; the rewards are: %s." % (name, listed))
+        episode = self._open(params)
+
+        def work() -> Any:
+            score = episode.instance.score
+            return score(episode_view) if inspect.signature(score).parameters else score()
+
+        self._in_episode(job, episode, work, _scored, environment.methods["score"])
+
+    def _prepare_snapshot(self, job: Job, params: Mapping[str, Any]) -> None:
+        episode = self._open(params)
+        if not episode.environment.snapshot:
+            raise protocol_error("bad_params", "The environment '%s' has no snapshots." % episode.environment.name)
+
+        def finish(value: Any) -> JsonObject:
+            _check_state(value)
+            return {"state": value}
+
+        self._in_episode(job, episode, lambda: episode.instance.snapshot(), finish, episode.environment.methods["snapshot"])
+
+    def _prepare_close(self, job: Job, params: Mapping[str, Any]) -> None:
+        episode = self._server.episodes.get(params.get("episode") or "")
+        if episode is None or episode.closing:
+            job.start = lambda: self._server.finish(job, {}, None)
+            return
+        self.prepare_close(job, episode)
+
+    def prepare_close(self, job: Job, episode: EpisodeState) -> None:
+        """The one close of an episode, after all that was asked of it before."""
+        episode.closing = True
+
+        def work() -> Any:
+            if episode.instance is not None and episode.environment.has("close"):
+                return episode.instance.close()
+            return None
+
+        is_async = episode.environment.methods.get("close", False)
+        self._in_episode(job, episode, work, lambda value: {}, is_async and episode.environment.has("close"))
+
+    # Looking up.
+
+    def _environment(self, name: Any) -> Environment:
+        environments = self._server.catalogue.environments
+        if name is None and len(environments) == 1:
+            return next(iter(environments.values()))
+        if not isinstance(name, str) or name not in environments:
+            listed = ", ".join(environments) or "none"
+            raise protocol_error("bad_params", "There is no environment '%s'; they are: %s." % (name, listed))
+        return environments[name]
+
+    def _open(self, params: Mapping[str, Any]) -> EpisodeState:
+        name = params.get("episode")
+        episode = self._server.episodes.get(name) if isinstance(name, str) else None
+        if episode is None or episode.closing:
+            raise _unknown_episode(params)
+        return episode
+
+    def _choose_tools(self, episode: EpisodeState, names: Any) -> List[JsonObject]:
+        for name in names:
+            if name not in episode.environment.tools:
+                raise BadResult("reset offers the tool '%s', which the environment does not have" % name)
+        episode.tools = set(names)
+        return [episode.environment.tools[name].schema for name in names]
+
+    # Running.
+
+    def _alone(self, job: Job, work: Callable[[], Any], finish: Finisher, is_async: bool) -> None:
+        """Work that belongs to no episode: on any worker, or on the loop."""
+
+        def start() -> None:
+            if is_async:
+                self._start_async(job, work, finish)
+                return
+
+            def lent(worker: Worker) -> None:
+                worker.put(lambda: self._run(job, work, finish, lambda: self._server.workers.give_back(worker)))
+
+            self._server.workers.lend(lent)
+
+        job.start = start
+
+    def _in_episode(self, job: Job, episode: EpisodeState, work: Callable[[], Any], finish: Finisher, is_async: bool) -> None:
+        """Work in its episode's order; what is synchronous on the episode's own thread."""
+        needs_ready = job.method not in ("reset", "restore", "close")
+
+        def checked() -> Any:
+            if needs_ready and not episode.ready:
+                raise WireError("environment", "unknown_episode", "No episode '%s' is open." % episode.name)
+            return work()
+
+        def start() -> None:
+            if is_async:
+                self._start_async(job, checked, finish)
+            elif episode.worker is not None:
+                episode.worker.put(lambda: self._run(job, checked, finish))
+            else:
+                self._server.workers.lend(lent)
+
+        def lent(worker: Worker) -> None:
+            episode.worker = worker
+            worker.put(lambda: self._run(job, checked, finish))
+
+        episode.add(job)
+        job.start = start
+
+    def _run(self, job: Job, work: Callable[[], Any], finish: Finisher, after: Callable[[], None] = lambda: None) -> None:
+        """On a worker."""
+        token = context.current.set(job.context)
+        try:
+            value = work()
+            if inspect.isawaitable(value):  # a function that is async without saying so
+                self._start_async(job, lambda: value, finish)
+                return
+            result, error = finish(value), None
+        except BaseException as raised:
+            result, error = _of_exception(job, raised)
+        finally:
+            context.current.reset(token)
+            after()
+        self._over(job, result, error)
+
+    def _start_async(self, job: Job, work: Callable[[], Awaitable[Any]], finish: Finisher) -> None:
+        async def run() -> None:
+            context.current.set(job.context)
+            try:
+                value = work()
+                result, error = finish(await value if inspect.isawaitable(value) else value), None
+            except asyncio.CancelledError as raised:
+                result, error = None, WireError("cancelled", "cancelled", "The request was cancelled.")
+                if not job.answered:
+                    result, error = _of_exception(job, raised)
+            except BaseException as raised:
+                result, error = _of_exception(job, raised)
+            self._over(job, result, error)
+
+        def started(task: "asyncio.Task[None]") -> None:
+            with self._server.lock:
+                job.task = task
+                if job.answered:
+                    # After its first step: a task that is cancelled before never runs, and would finish nothing.
+                    self._server.loop.call(task.cancel)
+
+        self._server.loop.start(run, started)
+
+    def _over(self, job: Job, result: Optional[JsonObject], error: Optional[WireError]) -> None:
+        episode = job.episode
+        if job.method == "close" and episode is not None:
+            if error is not None:
+                job.context.log("error", "close failed: " + (error.traceback or error.message))
+                result, error = {}, None
+            with self._server.lock:
+                self._server.episodes.pop(episode.name, None)
+                worker, episode.worker = episode.worker, None
+            if worker is not None:
+                self._server.workers.give_back(worker)
+        self._server.finish(job, result, error)
+
+
+def _called(value: Any) -> JsonObject:
+    if isinstance(value, definitions.ToolResult):
+        return {"content": value.content, "is_error": value.is_error}
+    return {"content": definitions.tool_content(value), "is_error": False}
+
+
+def _scored(value: Any) -> JsonObject:
+    score = definitions.score_of(value)
+    success = score.success
+    if success is None:
+        success = score.reward is not None and score.reward > 0
+    result: JsonObject = {"reward": score.reward, "success": bool(success)}
+    if score.info:
+        result["info"] = definitions.to_json(dict(score.info), "the info of a score")
+    return result
+
+
+def _observed(observation: Optional[Observation]) -> JsonObject:
+    assert observation is not None
+    messages: List[Message] = as_messages(observation.messages)
+    if not messages and not observation.done:
+        raise BadResult("there is nothing for the policy to read, and the episode is not done")
+    if observation.truncated and not observation.done:
+        raise BadResult("'truncated' goes with 'done'")
+    result: JsonObject = {"messages": messages, "done": observation.done}
+    if observation.truncated:
+        result["truncated"] = True
+    return result
+
+
+def _of_exception(job: Job, error: BaseException) -> "tuple[Optional[JsonObject], Optional[WireError]]":
+    failure_class = CLASS_OF[job.method]
+    if isinstance(error, WireError):
+        return None, error
+    if isinstance(error, Failure):
+        return None, WireError(error.failure_class, error.reason, error.message)
+    if isinstance(error, (BadResult, SchemaError)) and not isinstance(error, ArgumentError):
+        return None, WireError(failure_class, "bad_result", "%s." % error)
+    if job.method == "call" and isinstance(error, Exception):
+        shown = definitions.tool_error(error)
+        if shown is not None:
+            if not isinstance(error, (definitions.ToolError, ArgumentError)):
+                print(_traceback(error), file=sys.stderr)
+            return _called(shown), None
+    return None, WireError(failure_class, "exception", "%s: %s" % (type(error).__name__, error), _traceback(error))
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+def _unknown_episode(params: Mapping[str, Any]) -> WireError:
+    return WireError("environment", "unknown_episode", "No episode '%s' is open." % params.get("episode"))
+
+
+def _task(params: Mapping[str, Any]) -> Task:
+    task = params.get("task")
+    if task is None:
+        return Task("", {})
+    if not isinstance(task, dict) or not isinstance(task.get("fields", {}), dict):
+        raise protocol_error("bad_params", "'task' must be an object with 'id' and 'fields'.")
+    return Task(str(task.get("id", "")), task.get("fields") or {})
+
+
+def _seed(params: Mapping[str, Any]) -> int:
+    seed = params.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= protocol.LARGEST_INTEGER:
+        raise protocol_error("bad_params", "'seed' must be an integer from 0 below 2^53.")
+    return seed
+
+
+def _episode(params: Mapping[str, Any]) -> Episode:
+    messages = params.get("messages")
+    try:
+        listed = as_messages(messages or [])
+    except TypeError as error:
+        raise protocol_error("bad_params", "'messages' is wrong: %s." % error) from None
+    return Episode(
+        messages=listed,
+        task=_task(params),
+        outcome=params.get("outcome") or "done",
+        id=params.get("episode"),
+        prompt_messages=params.get("prompt_messages"),
+    )
+
+
+def _check_state(value: Any) -> None:
+    """Integers beyond 53 bits would not come back as they were."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise BadResult("a key of the snapshot is %r; JSON has strings" % (key,))
+            _check_state(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_state(inner)
+    elif isinstance(value, int) and abs(value) > protocol.LARGEST_INTEGER:
+        raise BadResult("the snapshot holds the integer %d, which has more than 53 bits; keep it as a string" % value)

@@ -1,0 +1,102 @@
+"""The pipes to Stoker, kept out of user code's reach."""
+
+import os
+import sys
+import threading
+from typing import Optional, Tuple
+
+from . import protocol
+
+
+def take_pipes() -> Tuple[int, int]:
+    """Takes standard input and output for the protocol: descriptors to read and to write.
+
+    Descriptor 1 then is standard error, for Python, C extensions and children alike, and descriptor 0 is empty. Children
+    do not inherit what is returned.
+    """
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)
+
+    def close_in_child() -> None:
+        os.close(source)
+        os.close(sink)
+
+    os.register_at_fork(after_in_child=close_in_child)
+    return source, sink
+
+
+class LineReader:
+    """Lines from a descriptor, at most `limit` bytes each."""
+
+    def __init__(self, source: int, limit: int = protocol.LINE_BYTES) -> None:
+        self._source = source
+        self._limit = limit
+        self._rest = bytearray()
+        self._scanned = 0
+        self._skipping = False
+        self.ended = False
+
+    def fileno(self) -> int:
+        return self._source
+
+    def next_line(self) -> Optional[bytes]:
+        """A line that is here already, without its line feed; None when more must be read.
+
+        In place of a line that is too long comes a WireError, once.
+        """
+        while True:
+            end = self._rest.find(b"\n", self._scanned)
+            if end < 0:
+                self._scanned = len(self._rest)
+                if self._scanned >= self._limit:
+                    self._rest.clear()
+                    self._scanned = 0
+                    if not self._skipping:
+                        self._skipping = True
+                        raise self._too_large()
+                return None
+            line = bytes(self._rest[:end])
+            del self._rest[: end + 1]
+            self._scanned = 0
+            if self._skipping:
+                self._skipping = False
+                continue
+            if end >= self._limit:
+                raise self._too_large()
+            if line.strip():
+                return line
+
+    def read(self) -> None:
+        """Reads what is there, waiting for the first byte."""
+        data = os.read(self._source, 1 << 16)
+        if data:
+            self._rest += data
+        else:
+            self.ended = True
+
+    def _too_large(self) -> protocol.WireError:
+        return protocol.protocol_error("too_large", "A line is longer than %d bytes." % self._limit)
+
+
+class LineWriter:
+    """Whole lines to a descriptor, from any thread. After the reader is gone `broken` is set and lines are dropped."""
+
+    def __init__(self, sink: int) -> None:
+        self._sink = sink
+        self._lock = threading.Lock()
+        self.broken = False
+
+    def write(self, line: bytes) -> None:
+        with self._lock:
+            view = memoryview(line)
+            try:
+                while view and not self.broken:
+                    view = view[os.write(self._sink, view) :]
+            except OSError:
+                self.broken = True

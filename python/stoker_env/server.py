@@ -1,0 +1,302 @@
+"""A process that serves definitions over the protocol of docs/protocol.md."""
+
+import atexit
+import os
+import select
+import sys
+import threading
+import time
+import traceback
+from typing import Any, Callable, Dict, Mapping, Optional
+
+from . import protocol
+from .context import Context
+from .handlers import Handlers
+from .jobs import CLASS_OF, EpisodeState, Job
+from .loading import Catalogue
+from .output import LineReader, LineWriter
+from .protocol import WireError, protocol_error
+from .workers import Loop, Workers
+
+END_SECONDS = 5.0
+
+
+class Server:
+    """Reads requests on the calling thread, which never runs user code, so that `ping` is answered whatever hangs."""
+
+    def __init__(self, reader: LineReader, writer: LineWriter, catalogue: Catalogue, episodes: int = 1024) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.catalogue = catalogue
+        self.limit = episodes
+        self._line_bytes = protocol.LINE_BYTES
+        self._greeted = False
+        self.lock = threading.RLock()
+        self.episodes: Dict[str, EpisodeState] = {}
+        self._jobs: Dict[Any, Job] = {}  # unanswered, by request id
+        self._busy = 0
+        self._stuck = 0
+        self.workers = Workers(episodes + 64)
+        self.loop = Loop()
+        self._handlers = Handlers(self)
+
+    def run(self) -> int:
+        """Serves until the input ends, the caller is gone, or no version fits. The exit status."""
+        status = 0
+        while not self._reader.ended and not self._writer.broken and status == 0:
+            try:
+                line = self._reader.next_line()
+            except WireError as error:
+                self._answer_error(None, error)
+                continue
+            if line is None:
+                self._wait_for_input()
+            else:
+                status = self._take(line)
+        self._end()
+        return status
+
+    def _wait_for_input(self) -> None:
+        timeout = self._expire()
+        ready, _, _ = select.select([self._reader], [], [], timeout)
+        if ready:
+            self._reader.read()
+
+    def _take(self, line: bytes) -> int:
+        request = None
+        try:
+            message = protocol.decode(line)
+            if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+                raise protocol_error("bad_request", "A request is an object with 'id' and 'method'.")
+            method, params = message["method"], message.get("params")
+            params = {} if params is None else params
+            if "id" not in message and method == "cancel":
+                self._cancel(params)
+                return 0
+            request = _request_id(message.get("id"))
+            if not isinstance(params, dict):
+                raise protocol_error("bad_params", "'params' must be an object.")
+            if not self._greeted and method != "hello":
+                raise protocol_error("not_greeted", "The first request must be 'hello'.")
+            self._dispatch(request, method, params, message.get("timeout_seconds"))
+        except WireError as error:
+            self._answer_error(request, error)
+            return 1 if error.error_class == "protocol" and error.reason == "version" else 0
+        return 0
+
+    def _dispatch(self, request: int, method: str, params: Mapping[str, Any], timeout: Any) -> None:
+        if method == "hello":
+            self._answer(request, self._hello(params))
+        elif method == "ping":
+            with self.lock:
+                counts = {"episodes": len(self.episodes), "busy": self._busy, "stuck": self._stuck}
+            self._answer(request, counts)
+        elif method == "tools":
+            self._answer(request, {"tools": self._handlers.tools(params)})
+        elif method in CLASS_OF:
+            job = Job(request, method, Context(_name_or_none(params), _deadline(timeout), self._log_for(params)))
+            with self.lock:
+                if request in self._jobs:
+                    raise protocol_error("bad_request", "The id %d is in use." % request)
+                self._jobs[request] = job
+                try:
+                    self._handlers.prepare(job, params)
+                except WireError:
+                    del self._jobs[request]
+                    raise
+                self._begin(job)
+        else:
+            raise protocol_error("unknown_method", "There is no method '%s'." % protocol.cut(method, 100))
+
+    def _hello(self, params: Mapping[str, Any]) -> Dict[str, Any]:
+        if self._greeted:
+            raise protocol_error("bad_request", "'hello' comes once.")
+        versions = params.get("protocol")
+        if not isinstance(versions, dict) or not all(isinstance(versions.get(k), int) for k in ("min", "max")):
+            raise protocol_error("bad_params", "'protocol' must have 'min' and 'max'.")
+        if not versions["min"] <= protocol.PROTOCOL <= versions["max"]:
+            raise protocol_error(
+                "version",
+                "stoker-env %s speaks version %d of the protocol, the caller %d to %d."
+                % (protocol.VERSION, protocol.PROTOCOL, versions["min"], versions["max"]),
+            )
+        limits = params.get("limits")
+        if isinstance(limits, dict) and isinstance(limits.get("line_bytes"), int):
+            self._line_bytes = max(protocol.LEAST_LINE_BYTES, limits["line_bytes"])
+        self._greeted = True
+        catalogue = self.catalogue
+        return {
+            "protocol": protocol.PROTOCOL,
+            "server": {"name": "stoker-env", "version": protocol.VERSION},
+            "environments": [
+                {"name": e.name, "description": e.description, "snapshot": e.snapshot, "scored": e.scored}
+                for e in catalogue.environments.values()
+            ],
+            "tools": list(catalogue.tools),
+            "rewards": [{"name": r.name, "description": r.description} for r in catalogue.rewards.values()],
+            "limits": {"line_bytes": protocol.LINE_BYTES, "episodes": self.limit},
+        }
+
+    # Jobs. The lock is held in all of these.
+
+    def _begin(self, job: Job) -> None:
+        self._busy += 1
+        if job.episode is None:
+            job.running = True
+            job.start()
+        else:
+            self._pump(job.episode)
+
+    def _pump(self, episode: EpisodeState) -> None:
+        job = episode.next_job()
+        while job is not None:
+            job.start()
+            job = episode.next_job()
+
+    def finish(self, job: Job, result: Optional[Dict[str, Any]], error: Optional[WireError]) -> None:
+        """The work of a job is over; answers it, unless it was given up, and lets the next of its episode begin."""
+        with self.lock:
+            if job.answered:
+                self._stuck -= 1
+            else:
+                self._busy -= 1
+            was_answered, job.answered = job.answered, True
+            self._jobs.pop(job.request, None)
+        if not was_answered and job.request is not None:
+            if error is not None:
+                self._answer_error(job.request, error)
+            else:
+                self._answer(job.request, result or {}, CLASS_OF[job.method])
+        if job.episode is not None:
+            with self.lock:
+                job.episode.done(job)
+                self._pump(job.episode)
+
+    def _cancel(self, params: Any) -> None:
+        if not isinstance(params, dict):
+            return
+        with self.lock:
+            job = self._jobs.get(params.get("id")) if isinstance(params.get("id"), int) else None
+            if job is not None and job.method != "close":
+                self._give_up(job, WireError("cancelled", "cancelled", "The request was cancelled."))
+
+    def _expire(self) -> Optional[float]:
+        """Gives up what is past its deadline; seconds to the next deadline, None without one."""
+        with self.lock:
+            for job in [j for j in self._jobs.values() if j.expired and j.method != "close"]:
+                message = "The request took longer than it was given."
+                self._give_up(job, WireError(CLASS_OF[job.method], "timeout", message))
+            deadlines = [
+                j.context.deadline for j in self._jobs.values() if j.context.deadline is not None and j.method != "close"
+            ]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _give_up(self, job: Job, error: WireError) -> None:
+        job.answered = True
+        self._busy -= 1
+        self._jobs.pop(job.request, None)
+        job.context.cancelled.set()
+        if job.running:
+            self._stuck += 1
+            if job.task is not None:
+                self.loop.call(job.task.cancel)
+        elif job.episode is not None:
+            job.episode.drop(job)
+            self._handlers.dropped(job)
+        self._answer_error(job.request, error)
+
+    # Answers. From any thread.
+
+    def _answer(self, request: Any, result: Dict[str, Any], failure_class: str = "infrastructure") -> None:
+        try:
+            line = protocol.encode({"id": request, "result": result})
+        except (TypeError, ValueError) as error:
+            self._answer_error(request, WireError(failure_class, "bad_result", "The result has no JSON form: %s." % error))
+            return
+        if len(line) > self._line_bytes:
+            message = "The answer has %d bytes; a line may have %d." % (len(line), self._line_bytes)
+            self._answer_error(request, WireError(failure_class, "too_large", message))
+            return
+        self._writer.write(line)
+
+    def _answer_error(self, request: Any, error: WireError) -> None:
+        self._writer.write(protocol.encode({"id": request, "error": error.to_json()}))
+
+    def _log_for(self, params: Mapping[str, Any]) -> Callable[[str, str], None]:
+        episode = _name_or_none(params)
+
+        def log(level: str, message: str) -> None:
+            line = {"level": level, "message": protocol.cut(message, protocol.TRACEBACK_BYTES)}
+            if episode is not None:
+                line["episode"] = episode
+            self._writer.write(protocol.encode({"method": "log", "params": line}))
+
+        return log
+
+    # The end.
+
+    def _end(self) -> None:
+        with self.lock:
+            for job in [j for j in self._jobs.values() if j.method != "close"]:
+                self._give_up(job, WireError("cancelled", "cancelled", "The input has ended."))
+            for episode in list(self.episodes.values()):
+                if not episode.closing:
+                    job = Job(None, "close", Context(episode.name, None, lambda level, message: None))
+                    self._handlers.prepare_close(job, episode)
+                    self._begin(job)
+        until = time.monotonic() + END_SECONDS
+        while time.monotonic() < until:
+            with self.lock:
+                if not self.episodes:
+                    return
+            time.sleep(0.01)
+        print("stoker-env: %d episodes could not be closed in %g s" % (len(self.episodes), END_SECONDS), file=sys.stderr)
+
+
+def leave(status: int) -> None:
+    """Ends the process without waiting for threads that hang."""
+    run_exit_functions = getattr(atexit, "_run_exitfuncs", None)
+    if run_exit_functions is not None:
+        run_exit_functions()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def refuse(reader: LineReader, writer: LineWriter, error: BaseException) -> int:
+    """Answers `hello` with why user code could not be loaded. The exit status."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    failure = WireError("infrastructure", "load_failed", "%s: %s" % (type(error).__name__, error), text)
+    print(text, file=sys.stderr)
+    while not reader.ended:
+        try:
+            line = reader.next_line()
+            if line is None:
+                reader.read()
+                continue
+            message = protocol.decode(line)
+            request = _request_id(message.get("id")) if isinstance(message, dict) else None
+        except WireError:
+            continue
+        writer.write(protocol.encode({"id": request, "error": failure.to_json()}))
+        break
+    return 1
+
+
+def _request_id(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= protocol.LARGEST_INTEGER:
+        raise protocol_error("bad_request", "'id' must be an integer from 1 to 2^53 - 1.")
+    return value
+
+
+def _deadline(timeout: Any) -> Optional[float]:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise protocol_error("bad_request", "'timeout_seconds' must be a number above 0.")
+    return time.monotonic() + min(float(timeout), 1e9)
+
+
+def _name_or_none(params: Mapping[str, Any]) -> Optional[str]:
+    name = params.get("episode")
+    return name if protocol.is_episode_name(name) else None
