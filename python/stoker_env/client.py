@@ -86,7 +86,7 @@ class Client:
 
     def write_line(self, line: bytes) -> None:
         assert self.process.stdin is not None
-        self._on_line(">", line.decode().rstrip("\n"))
+        self._on_line(">", line.decode("utf-8", "replace").rstrip("\n"))
         self.process.stdin.write(line)
         self.process.stdin.flush()
 

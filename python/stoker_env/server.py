@@ -162,6 +162,8 @@ class Server:
                 self._busy -= 1
             was_answered, job.answered = job.answered, True
             self._jobs.pop(job.request, None)
+            if job.episode is not None:
+                job.episode.done(job)
         if not was_answered and job.request is not None:
             if error is not None:
                 self._answer_error(job.request, error)
@@ -169,7 +171,6 @@ class Server:
                 self._answer(job.request, result or {}, CLASS_OF[job.method])
         if job.episode is not None:
             with self.lock:
-                job.episode.done(job)
                 self._pump(job.episode)
 
     def _cancel(self, params: Any) -> None:
