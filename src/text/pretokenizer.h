@@ -1,20 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "text/normalizer.h"
+#include "text/word_scanner.h"
 
 namespace stoker {
-
-// [begin, end) of a text.
-struct TextRange {
-  size_t begin = 0;
-  size_t end = 0;
-};
 
 // A text while it is cut into words. Bytes between words belong to no word. Reused between texts by one
 // thread.
@@ -28,6 +21,9 @@ struct SplitText {
 
   // One word, the whole text. `tracked`: origins are wanted for bytes that a step changes.
   void assign(std::string_view whole, bool starts_input, bool tracked);
+  std::string_view word(const TextRange& range) const {
+    return text.substr(range.begin, range.end - range.begin);
+  }
 };
 
 // One step of pre-tokenization: cuts each word further and may rewrite it. Immutable.
@@ -42,7 +38,8 @@ class PreTokenizer {
  public:
   // Without steps: the whole text is one word.
   PreTokenizer() = default;
-  // Reads the member "pre_tokenizer" (null: no steps). Throws Error(kInput) naming the file and the place.
+  // Reads the member "pre_tokenizer" (null: no steps): ByteLevel, Digits, Metaspace, Punctuation, Split,
+  // Whitespace, WhitespaceSplit and Sequences of them. Throws Error(kInput) naming the file and the place.
   explicit PreTokenizer(const TokenizerPart& part);
 
   // Words are bytes for a vocabulary written in GPT-2's map.

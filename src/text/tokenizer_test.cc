@@ -229,8 +229,6 @@ TEST(TokenizerFile, NamesKindsThatAreNotSupported) {
   EXPECT_THAT(refusal([&](Json& j) { j.set("pre_tokenizer", Json()); }), HasSubstr("unk_token"));
   EXPECT_THAT(refusal([&](Json& j) { j.set("decoder", Json()); }), HasSubstr("decoder"));
   EXPECT_THAT(refusal([&](Json& j) { member(j, "model").set("dropout", 0.1); }), HasSubstr("dropout"));
-  EXPECT_THAT(refusal([&](Json& j) { member(j, "pre_tokenizer").set("add_prefix_space", true); }),
-              HasSubstr("add_prefix_space"));
 }
 
 TEST(TokenizerFile, ASequenceOfOneIsThatOne) {

@@ -12,11 +12,10 @@ namespace {
 
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> result;
-  while (!text.empty()) {
-    size_t length = gpt2_word_length(text);
-    result.emplace_back(text.substr(0, length));
-    text.remove_prefix(length);
-  }
+  std::vector<TextRange> matches;
+  scan_words(WordPattern::kGpt2, text, matches);
+  for (const TextRange& match : matches)
+    result.emplace_back(text.substr(match.begin, match.end - match.begin));
   return result;
 }
 
