@@ -35,7 +35,8 @@ class PoolWait final : public Waiter, private Timer {
   ~PoolWait() override {
     if (job_->wait_ == nullptr) return;
     job_->wait_ = nullptr;
-    pool_.withdraw(*job_);
+    // Nobody will hear of the end: a function that may be abandoned must not hold up the pool's own end.
+    if (!pool_.withdraw(*job_) && pool_.options_.abandon_after) pool_.abandon(*job_);
   }
 
   void done() {

@@ -83,9 +83,10 @@ struct PoolOptions {
 //   std::string text = co_await blocking.run([path] { return read_file(path); });
 //
 // Cancelling takes a queued function out; a running one is waited for and its value given, unless
-// abandon_after passes first: then Cancelled comes out, the thread is lost and another takes its place. Does
-// not interrupt code: what spins or hangs for good belongs in a process. Must outlive its users; the
-// destructor joins the threads except the lost ones. One pool, one executor.
+// abandon_after passes first: then Cancelled comes out, the thread is lost and another takes its place. A
+// waiting task that is destroyed leaves its thread in the same way, at once. Does not interrupt code: what
+// spins or hangs for good belongs in a process. Must outlive its users; the destructor joins the threads
+// except the lost ones. One pool, one executor.
 class Pool {
  public:
   explicit Pool(PoolOptions options = {});

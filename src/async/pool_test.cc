@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "async/event.h"
+#include "async/real_executor.h"
+#include "async/run.h"
 #include "async/scope.h"
 #include "async/testing.h"
 #include "async/timeout.h"
@@ -199,6 +201,24 @@ CO_TEST_REAL(Pool, AFunctionInTimeAfterTheCancellationGivesItsValue) {
   co_await running.join();
   EXPECT_TRUE(returned);
   EXPECT_EQ(pool.lost_threads(), 0);
+}
+
+TEST(Pool, AnAbandonableFunctionDoesNotHoldUpThePoolOnceItsTaskIsDestroyed) {
+  auto door = std::make_shared<Door>();
+  bool returned = false;
+  {
+    Pool pool({.threads = 1, .abandon_after = 1h});
+    RealExecutor executor;
+    // What a timer throws destroys the waiting task.
+    const auto timer = executor.post_at(executor.now() + 1ms, [door] {
+      while (!door->entered) std::this_thread::yield();
+      throw std::runtime_error("the loop ends");
+    });
+    EXPECT_THROW(run(executor, run_at_door(&pool, door, &returned)), std::runtime_error);
+    EXPECT_EQ(pool.lost_threads(), 1);
+  }
+  EXPECT_FALSE(returned);
+  door->let_go();
 }
 
 CO_TEST(Pool, RequestedTokenKeepsTheFunctionFromRunning) {

@@ -18,9 +18,10 @@ ControllerOptions controller_options(const RolloutConfig& config) {
           .max_concurrent_episodes = config.max_concurrent_episodes,
           .max_ahead = config.mode == "sync" ? 0 : config.max_ahead,
           .max_staleness = config.max_staleness,
+          .stale_action = stale_action_from_name(config.stale_action),
+          .batch_order = batch_order_from_name(config.batch_order),
           .max_attempts = config.max_attempts,
-          .failed_members =
-              config.failed_members == "drop" ? FailedMemberPolicy::kDrop : FailedMemberPolicy::kShrink};
+          .failed_members = failed_member_policy_from_name(config.failed_members)};
 }
 
 }  // namespace stoker

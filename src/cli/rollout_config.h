@@ -68,6 +68,8 @@ struct RolloutConfig {
   int max_concurrent_episodes = 256;
   int max_ahead = 1;
   int64_t max_staleness = 8;
+  std::string stale_action = "drop";
+  std::string batch_order = "oldest";
   int max_attempts = 3;
   std::string failed_members = "shrink";
   std::vector<double> reward_weights;
@@ -86,7 +88,17 @@ struct RolloutConfig {
     visit("max_ahead", max_ahead,
           "Batches that dispatch may run ahead of training: the mean lag it leads to.", at_least(0));
     visit("max_staleness", max_staleness,
-          "A group with a token older than this many versions is dropped at training.", at_least(0));
+          "The cap: no token is trained that is older than this many versions; see stale_action.",
+          at_least(0));
+    visit(
+        "stale_action", stale_action,
+        "At the cap: drop a finished group that is over it, cancel a running one too, let training wait for "
+        "a running one before it gets there, or mask the tokens that are over it.",
+        one_of({"drop", "cancel", "wait", "mask"}));
+    visit("batch_order", batch_order,
+          "The groups of a batch: those dispatched first of the finished ones, those finished first, or "
+          "strictly the next ones in dispatch order.",
+          one_of({"oldest", "completion", "strict"}));
     visit("max_attempts", max_attempts,
           "Tries of an episode whose tool, environment or infrastructure failed.", at_least(1));
     visit("failed_members", failed_members, "A group with members that failed for good: shrink or drop.",

@@ -22,6 +22,7 @@ struct Member {
 };
 
 struct OpenGroup {
+  int64_t dispatch_version = 0;
   std::vector<Member> members;  // by sample
   int32_t running = 0;
   int32_t scored = 0;
@@ -66,6 +67,10 @@ struct Controller::State {
   void decide();
   void drop(uint64_t ordinal, const std::string& reason);
   void drop_stale();
+  bool over_cap(const OpenGroup& group) const;
+  bool must_wait_for_stale() const;
+  std::vector<uint64_t> next_batch() const;
+  void take_over(uint64_t ordinal);
   void publish();
   void consume();
   void admit();
@@ -97,6 +102,8 @@ struct Controller::State {
   std::set<uint64_t> reopened;  // of a resumed run: before next_ordinal, to be dispatched first
   std::map<uint64_t, OpenGroup> groups;
   std::set<uint64_t> ready;
+  std::vector<uint64_t> completed;  // the ready ones in the order in which they became so
+  bool waiting_for_stale = false;
   std::set<EpisodeId> cancelled;  // told to stop, not ended: each still holds a slot
   int32_t running = 0;
 
@@ -180,6 +187,7 @@ void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member
   consecutive_drops = 0;
   staleness_changed = true;
   ready.insert(ordinal);
+  completed.push_back(ordinal);
 }
 
 void Controller::State::trainer_ready() {
@@ -238,25 +246,76 @@ void Controller::State::stop(const std::string& reason) {
 void Controller::State::drop(uint64_t ordinal, const std::string& reason) {
   decisions.push_back({.kind = DecisionKind::kDropGroup, .groups = {ordinal}, .reason = reason});
   cancel_members(ordinal, groups.at(ordinal));
-  groups.erase(ordinal);
-  ready.erase(ordinal);
+  take_over(ordinal);
   --dispatched;
   ++dropped;
 }
 
-// Lag only grows: a ready group over the bound can never be trained, and its slot is free at once.
+// The group is open no more.
+void Controller::State::take_over(uint64_t ordinal) {
+  groups.erase(ordinal);
+  if (ready.erase(ordinal) != 0) std::erase(completed, ordinal);
+}
+
+// A running group's oldest token is not known; it is not older than its dispatch.
+bool Controller::State::over_cap(const OpenGroup& group) const {
+  if (group.running > 0) {
+    return options.stale_action == StaleAction::kCancel &&
+           trained - group.dispatch_version > options.max_staleness;
+  }
+  return group.oldest_version >= 0 && trained - group.oldest_version > options.max_staleness;
+}
+
+// Lag only grows: a group over the cap can never be trained, and its slots are free at once.
 void Controller::State::drop_stale() {
-  if (!std::exchange(staleness_changed, false)) return;
+  if (!std::exchange(staleness_changed, false) || options.stale_action == StaleAction::kMask) return;
   std::vector<uint64_t> too_old;
-  for (uint64_t ordinal : ready) {
-    const int64_t oldest = groups.at(ordinal).oldest_version;
-    if (oldest >= 0 && trained - oldest > options.max_staleness) too_old.push_back(ordinal);
+  for (const auto& [ordinal, group] : groups) {
+    if (over_cap(group)) too_old.push_back(ordinal);
   }
   for (uint64_t ordinal : too_old) {
+    const OpenGroup& group = groups.at(ordinal);
     ++stale;
-    drop(ordinal, fmt::format("stale: its oldest token is of version {}, training is at {}, the bound is {}",
-                              groups.at(ordinal).oldest_version, trained, options.max_staleness));
+    drop(ordinal,
+         group.running > 0
+             ? fmt::format("stale: it runs since version {}, training is at {}, the bound is {}",
+                           group.dispatch_version, trained, options.max_staleness)
+             : fmt::format("stale: its oldest token is of version {}, training is at {}, the bound is {}",
+                           group.oldest_version, trained, options.max_staleness));
   }
+}
+
+bool Controller::State::must_wait_for_stale() const {
+  if (options.stale_action != StaleAction::kWait) return false;
+  return std::ranges::any_of(groups, [&](const auto& item) {
+    return item.second.running > 0 && trained + 1 - item.second.dispatch_version > options.max_staleness;
+  });
+}
+
+// The ordinals of the next batch, ascending; fewer than a batch, or none, when it cannot be formed yet.
+std::vector<uint64_t> Controller::State::next_batch() const {
+  const auto wanted = static_cast<size_t>(options.groups_per_batch);
+  std::vector<uint64_t> batch;
+  switch (options.batch_order) {
+    case BatchOrder::kOldestFirst:
+      for (uint64_t ordinal : ready) {
+        if (batch.size() == wanted) break;
+        batch.push_back(ordinal);
+      }
+      return batch;
+    case BatchOrder::kCompletion:
+      batch.assign(completed.begin(),
+                   completed.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, completed.size())));
+      std::sort(batch.begin(), batch.end());
+      return batch;
+    case BatchOrder::kStrict:
+      for (const auto& [ordinal, group] : groups) {
+        if (batch.size() == wanted || group.running > 0) break;
+        batch.push_back(ordinal);
+      }
+      return batch;
+  }
+  return batch;
 }
 
 void Controller::State::publish() {
@@ -269,14 +328,12 @@ void Controller::State::consume() {
   if (!trainer_waiting || trained_batches >= batch_limit()) return;
   const auto wanted = static_cast<size_t>(options.groups_per_batch);
   const bool all_there = !tasks_left() && ready.size() == groups.size();
-  if (ready.size() < wanted && !(all_there && !ready.empty())) return;
-  Decision decision{.kind = DecisionKind::kConsumeBatch, .version = trained};
-  while (!ready.empty() && decision.groups.size() < wanted) {
-    const uint64_t ordinal = *ready.begin();
-    ready.erase(ready.begin());
-    groups.erase(ordinal);
-    decision.groups.push_back(ordinal);
-  }
+  std::vector<uint64_t> batch = next_batch();
+  if (batch.size() < wanted && !(all_there && !batch.empty())) return;
+  waiting_for_stale = must_wait_for_stale();
+  if (waiting_for_stale) return;
+  for (uint64_t ordinal : batch) take_over(ordinal);
+  Decision decision{.kind = DecisionKind::kConsumeBatch, .groups = std::move(batch), .version = trained};
   trainer_waiting = false;
   batch_in_training = true;
   decisions.push_back(std::move(decision));
@@ -297,6 +354,7 @@ void Controller::State::admit() {
     if (!ordinal) return;
     ++dispatched;
     OpenGroup& group = groups[*ordinal];
+    group.dispatch_version = served;
     group.members.resize(static_cast<size_t>(options.group_size));
     group.running = options.group_size;
     for (uint32_t sample = 0; sample < group.members.size(); ++sample) {
@@ -381,6 +439,7 @@ int32_t Controller::ready_groups() const { return static_cast<int32_t>(state_->r
 int32_t Controller::open_groups() const { return static_cast<int32_t>(state_->groups.size()); }
 int64_t Controller::dropped_groups() const { return state_->dropped; }
 int64_t Controller::stale_groups() const { return state_->stale; }
+bool Controller::waiting_for_stale() const { return state_->waiting_for_stale; }
 int64_t Controller::retried_episodes() const { return state_->retried; }
 int64_t Controller::late_events() const { return state_->late; }
 

@@ -15,14 +15,40 @@ enum class FailedMemberPolicy {
   kDrop,    // it is dropped, what still runs of it is cancelled
 };
 
+// Which ready groups make up the next batch.
+enum class BatchOrder {
+  kOldestFirst,  // the ready groups that were dispatched first
+  kCompletion,   // those that became ready first
+  kStrict,       // exactly the next ones in dispatch order: training waits for each of them
+};
+
+// What happens to a group that is, or would be at training, older than max_staleness (the cap H).
+enum class StaleAction {
+  kDrop,    // a ready group over the cap is dropped, whole
+  kCancel,  // so is a running one, as soon as its dispatch version is over the cap: it could only be dropped
+  kWait,    // training waits while a running group would be over the cap after the next step
+  kMask,    // it is trained, its tokens over the cap without loss
+};
+
+// The names in run files and event logs: "oldest", "completion", "strict"; "drop", "cancel", "wait", "mask";
+// "shrink", "drop". An unknown name throws Error(kInput) with the known ones.
+const char* to_string(BatchOrder order);
+const char* to_string(StaleAction action);
+const char* to_string(FailedMemberPolicy policy);
+BatchOrder batch_order_from_name(const std::string& name);
+StaleAction stale_action_from_name(const std::string& name);
+FailedMemberPolicy failed_member_policy_from_name(const std::string& name);
+
 struct ControllerOptions {
   int64_t total_steps = 1;              // batches that the run trains, those before a resume included
   int32_t groups_per_batch = 1;         // B
   int32_t group_size = 1;               // G
   int32_t max_concurrent_episodes = 1;  // at least G
   int32_t max_ahead = 0;            // eta: batches that dispatch may run ahead of training; 0: synchronous
-  int64_t max_staleness = 1 << 20;  // H: a group whose oldest token is older at training is dropped
-  int32_t max_attempts = 3;         // per episode, for failures of environment, infrastructure and tools
+  int64_t max_staleness = 1 << 20;  // H: the largest lag of a trained token
+  StaleAction stale_action = StaleAction::kDrop;
+  BatchOrder batch_order = BatchOrder::kOldestFirst;
+  int32_t max_attempts = 3;  // per episode, for failures of environment, infrastructure and tools
   FailedMemberPolicy failed_members = FailedMemberPolicy::kShrink;
   int32_t max_consecutive_drops = 64;  // groups dropped for failures, none complete between them: give up
   uint64_t end_ordinal = std::numeric_limits<uint64_t>::max();  // tasks from here on do not exist
@@ -44,9 +70,9 @@ struct ControllerOptions {
 // So a slot opens whenever a step, an episode or a drop ends. Retries take the slot of the attempt that
 // failed.
 //
-// A batch is the B ready groups of the lowest ordinals; at max_ahead = 0 these are exactly the dispatched
-// ones. What is ready and not taken stays for the next step. Only the last batch of a finite source may be
-// smaller.
+// A batch is B ready groups, chosen by batch_order and listed by ordinal; at max_ahead = 0 these are exactly
+// the dispatched ones. What is ready and not taken stays for the next step. Only the last batch of a finite
+// source may be smaller. Whatever the action at the cap, no token is trained with a lag over it.
 class Controller {
  public:
   // Options that admit nothing (G over the concurrency limit, counts below 1) throw Error(kInput).
@@ -68,7 +94,8 @@ class Controller {
   int32_t ready_groups() const;      // complete, not consumed: the depth of the train queue
   int32_t open_groups() const;       // dispatched, not consumed, not dropped
   int64_t dropped_groups() const;
-  int64_t stale_groups() const;  // of those dropped: too old
+  int64_t stale_groups() const;    // of those dropped: too old
+  bool waiting_for_stale() const;  // a whole batch is ready, and training waits for a group near the cap
   int64_t retried_episodes() const;
   int64_t late_events() const;  // of attempts that were over or cancelled; counted and ignored
 

@@ -42,6 +42,13 @@ class RandomWorld {
   const std::string& finish_reason() const { return finish_reason_; }
 
  private:
+  struct OpenGroup {
+    int32_t scored = 0;
+    int64_t oldest = std::numeric_limits<int64_t>::max() / 2;
+    int64_t dispatch_version = 0;
+    int64_t completed_at = 0;
+  };
+
   void advance() {
     const uint64_t choice = random_.below(100);
     if (choice < 55 && !running_.empty()) return finish(any_running());
@@ -73,6 +80,9 @@ class RandomWorld {
       auto& group = open_.at(id.task_ordinal);
       ++group.scored;
       group.oldest = std::min(group.oldest, event.oldest_version);
+    }
+    if (const auto group = open_.find(id.task_ordinal); group != open_.end() && !runs(id.task_ordinal)) {
+      group->second.completed_at = time_ + 1;  // unless the controller tries it again
     }
     handle(event);
   }
@@ -112,6 +122,11 @@ class RandomWorld {
     log_.push_back(event_log_line(event, decisions));
     for (const Decision& decision : decisions) apply(decision);
     if (!over_) check_never_idle();
+    if (!over_ && options_.stale_action == StaleAction::kCancel) {
+      for (const auto& [ordinal, group] : open_) {
+        if (runs(ordinal)) EXPECT_LE(trained_ - group.dispatch_version, options_.max_staleness);
+      }
+    }
     EXPECT_EQ(controller_.running_episodes(), static_cast<int32_t>(running_.size()));
   }
 
@@ -147,7 +162,7 @@ class RandomWorld {
     EXPECT_LE(running_.size(), static_cast<size_t>(options_.max_concurrent_episodes));
     EXPECT_LT(id.attempt, static_cast<uint32_t>(options_.max_attempts));
     version_at_start_[id] = served_;
-    if (open_.emplace(id.task_ordinal, OpenGroup{}).second) {
+    if (open_.emplace(id.task_ordinal, OpenGroup{.dispatch_version = served_}).second) {
       EXPECT_LE(trained_ - served_, options_.max_ahead);
       EXPECT_LE(static_cast<int64_t>(open_.size() + consumed_.size()),
                 (options_.max_ahead + batches_ + 1) * options_.groups_per_batch);
@@ -163,21 +178,25 @@ class RandomWorld {
     EXPECT_TRUE(std::is_sorted(decision.groups.begin(), decision.groups.end()));
     const bool source_ended = ordinals_.size() == options_.end_ordinal;
     if (!source_ended) EXPECT_EQ(decision.groups.size(), static_cast<size_t>(options_.groups_per_batch));
+    int64_t last_completion = 0;
     for (uint64_t ordinal : decision.groups) {
       const auto found = open_.find(ordinal);
       ASSERT_NE(found, open_.end());
       EXPECT_GE(found->second.scored, 1);
-      EXPECT_LE(trained_ - found->second.oldest, options_.max_staleness);
+      if (options_.stale_action != StaleAction::kMask) {
+        EXPECT_LE(trained_ - found->second.oldest, options_.max_staleness);
+      }
+      last_completion = std::max(last_completion, found->second.completed_at);
       open_.erase(found);
       EXPECT_TRUE(consumed_.insert(ordinal).second) << "a group was trained twice";
     }
     if (options_.max_ahead == 0) EXPECT_TRUE(open_.empty()) << "a synchronous batch leaves nothing behind";
-    for (const auto& [ordinal, group] : open_) {
-      // What is older stays behind only while a member of it runs.
-      if (ordinal > decision.groups.back()) continue;
-      EXPECT_TRUE(std::any_of(running_.begin(), running_.end(),
-                              [&](const EpisodeId& id) { return id.task_ordinal == ordinal; }));
-    }
+    for (const auto& [ordinal, group] : open_) check_left_behind(ordinal, group, decision, last_completion);
+  }
+
+  bool runs(uint64_t ordinal) const {
+    return std::any_of(running_.begin(), running_.end(),
+                       [&](const EpisodeId& id) { return id.task_ordinal == ordinal; });
   }
 
   // When admission allows another group, it has been started.
@@ -191,10 +210,22 @@ class RandomWorld {
     EXPECT_FALSE(allowed && fits && ordinals_.size() < options_.end_ordinal) << "a slot is idle";
   }
 
-  struct OpenGroup {
-    int32_t scored = 0;
-    int64_t oldest = std::numeric_limits<int64_t>::max() / 2;
-  };
+  // A group that was not taken into the batch.
+  void check_left_behind(uint64_t ordinal, const OpenGroup& group, const Decision& batch,
+                         int64_t last_completion) const {
+    if (runs(ordinal)) {
+      if (options_.stale_action == StaleAction::kWait) {
+        EXPECT_LE(trained_ + 1 - group.dispatch_version, options_.max_staleness);
+      }
+      if (options_.batch_order == BatchOrder::kStrict) EXPECT_GT(ordinal, batch.groups.back());
+      return;
+    }
+    if (options_.batch_order == BatchOrder::kCompletion) {
+      EXPECT_GE(group.completed_at, last_completion);
+    } else {
+      EXPECT_GT(ordinal, batch.groups.back());
+    }
+  }
 
   ControllerOptions options_;
   RandomStream random_;
@@ -223,6 +254,8 @@ ControllerOptions random_options(uint64_t seed) {
   options.max_concurrent_episodes = options.group_size + static_cast<int32_t>(random.below(20));
   options.max_ahead = static_cast<int32_t>(random.below(4));
   options.max_staleness = random.below(2) == 0 ? 1 << 20 : static_cast<int64_t>(random.below(3));
+  options.stale_action = static_cast<StaleAction>(random.below(4));
+  options.batch_order = static_cast<BatchOrder>(random.below(3));
   options.max_attempts = 1 + static_cast<int32_t>(random.below(3));
   options.failed_members = random.below(2) == 0 ? FailedMemberPolicy::kShrink : FailedMemberPolicy::kDrop;
   if (random.below(4) == 0) options.end_ordinal = 1 + random.below(20);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rollout/event_log.h"
@@ -144,6 +145,92 @@ bool is_trained(int64_t sampled, int64_t trained, int64_t bound) {
   controller.handle(started(trained));
   controller.handle(scored({0, 0}, sampled));
   return !consumed(controller.handle(trainer_ready())).empty();
+}
+
+// Dispatched at version 0 with a batch of one group ahead: which groups are dropped, cancelled and trained
+// when group 0 goes on running while later ones end.
+struct CapOutcome {
+  std::vector<uint64_t> trained, dropped;
+  std::vector<std::string> cancelled;
+  bool waits = false;
+};
+
+CapOutcome straggler_under(StaleAction action, BatchOrder order = BatchOrder::kOldestFirst) {
+  Controller controller({.total_steps = 100,
+                         .max_concurrent_episodes = 8,
+                         .max_ahead = 2,
+                         .max_staleness = 2,
+                         .stale_action = action,
+                         .batch_order = order});
+  CapOutcome outcome;
+  uint64_t next = 1;
+  const auto handle = [&](const RunEvent& event) {
+    bool batch = false;
+    for (const Decision& decision : controller.handle(event)) {
+      if (decision.kind == DecisionKind::kConsumeBatch)
+        outcome.trained.push_back(decision.groups[0]), batch = true;
+      if (decision.kind == DecisionKind::kDropGroup) outcome.dropped.push_back(decision.groups[0]);
+      if (decision.kind == DecisionKind::kCancelEpisode)
+        outcome.cancelled.push_back(decision.episode.to_string());
+    }
+    return batch;
+  };
+  handle({.kind = RunEventKind::kStarted});
+  for (int64_t version = 1; version <= 4; ++version) {
+    handle({.kind = RunEventKind::kEpisodeFinished,
+            .episode = {.task_ordinal = next++},
+            .scored = true,
+            .oldest_version = version - 1});
+    if (!handle({.kind = RunEventKind::kTrainerReady})) {
+      outcome.waits = controller.waiting_for_stale();
+      return outcome;
+    }
+    handle({.kind = RunEventKind::kStepFinished, .version = version});
+    handle({.kind = RunEventKind::kPublished, .version = version});
+  }
+  handle({.kind = RunEventKind::kEpisodeFinished, .episode = {}, .scored = true, .oldest_version = 0});
+  handle({.kind = RunEventKind::kTrainerReady});
+  return outcome;
+}
+
+TEST(Controller, TheActionAtTheCapDecidesAboutAStraggler) {
+  using ::testing::ElementsAre;
+  using ::testing::IsEmpty;
+  const CapOutcome drop = straggler_under(StaleAction::kDrop);
+  EXPECT_THAT(drop.trained, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(drop.dropped, ElementsAre(0));
+  EXPECT_THAT(drop.cancelled, IsEmpty());
+  const CapOutcome cancel = straggler_under(StaleAction::kCancel);
+  EXPECT_THAT(cancel.trained, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(cancel.dropped, ElementsAre(0));
+  EXPECT_THAT(cancel.cancelled, ElementsAre("0.0"));
+  const CapOutcome wait = straggler_under(StaleAction::kWait);
+  EXPECT_THAT(wait.trained, ElementsAre(1, 2)) << "a third step would put group 0 three versions behind";
+  EXPECT_TRUE(wait.waits);
+  EXPECT_THAT(wait.dropped, IsEmpty());
+  const CapOutcome mask = straggler_under(StaleAction::kMask);
+  EXPECT_THAT(mask.trained, ElementsAre(1, 2, 3, 4, 0));
+  EXPECT_THAT(mask.dropped, IsEmpty());
+  const CapOutcome strict = straggler_under(StaleAction::kDrop, BatchOrder::kStrict);
+  EXPECT_THAT(strict.trained, IsEmpty());
+  EXPECT_FALSE(strict.waits);
+}
+
+TEST(Controller, CompletionOrderTakesWhatWasReadyFirst) {
+  for (BatchOrder order : {BatchOrder::kOldestFirst, BatchOrder::kCompletion}) {
+    Controller controller(
+        {.total_steps = 3, .max_concurrent_episodes = 8, .max_ahead = 2, .batch_order = order});
+    controller.handle({.kind = RunEventKind::kStarted});
+    for (uint64_t ordinal : {2, 0}) {
+      controller.handle({.kind = RunEventKind::kEpisodeFinished,
+                         .episode = {.task_ordinal = ordinal},
+                         .scored = true,
+                         .oldest_version = 0});
+    }
+    const std::vector<Decision> decisions = controller.handle({.kind = RunEventKind::kTrainerReady});
+    ASSERT_FALSE(decisions.empty());
+    EXPECT_EQ(decisions[0].groups[0], order == BatchOrder::kCompletion ? 2u : 0u);
+  }
 }
 
 TEST(Controller, WGT_05_TheBoundOfStalenessIsNotOffByOne) {

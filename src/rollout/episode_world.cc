@@ -15,6 +15,8 @@
 namespace stoker {
 namespace {
 
+constexpr const char* kNoException = "something that is no std::exception";
+
 // These own what they touch, so that they may be abandoned.
 Task<Result<Observation>> reset_environment(std::shared_ptr<Environment> environment,
                                             std::shared_ptr<EpisodeData> data, uint64_t seed) {
@@ -77,6 +79,8 @@ Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
     for (Tool* tool : environment_->tools()) tools_.emplace_back(environment_, tool);
   } catch (const std::exception& exception) {
     co_return environment_call("tools", 0).exception(exception.what());
+  } catch (...) {
+    co_return environment_call("tools", 0).exception(kNoException);
   }
   co_return first;
 }
@@ -89,7 +93,7 @@ std::optional<Failure> EpisodeWorld::make_environment() {
   } catch (const std::exception& exception) {
     thrown = exception.what();
   } catch (...) {
-    thrown = "something that is no std::exception";
+    thrown = kNoException;
   }
   return Failure{FailureClass::kEnvironment, "exception", "Making the environment threw: " + thrown};
 }

@@ -173,29 +173,28 @@ Json ControllerOptions::to_json() const {
                        {"max_concurrent_episodes", max_concurrent_episodes},
                        {"max_ahead", max_ahead},
                        {"max_staleness", max_staleness},
+                       {"stale_action", to_string(stale_action)},
+                       {"batch_order", to_string(batch_order)},
                        {"max_attempts", max_attempts},
-                       {"failed_members", failed_members == FailedMemberPolicy::kShrink ? "shrink" : "drop"},
+                       {"failed_members", to_string(failed_members)},
                        {"max_consecutive_drops", max_consecutive_drops},
                        {"end_ordinal", end_ordinal}});
 }
 
 ControllerOptions ControllerOptions::from_json(const Json& json) {
   const auto small = [&](const char* name) { return static_cast<int32_t>(json.at(name).as_int()); };
-  const std::string& failed_members = json.at("failed_members").as_string();
-  if (failed_members != "shrink" && failed_members != "drop") {
-    throw input_error(fmt::format("failed_members is '{}'; it may be 'shrink' or 'drop'.", failed_members));
-  }
-  return {
-      .total_steps = json.at("total_steps").as_int(),
-      .groups_per_batch = small("groups_per_batch"),
-      .group_size = small("group_size"),
-      .max_concurrent_episodes = small("max_concurrent_episodes"),
-      .max_ahead = small("max_ahead"),
-      .max_staleness = json.at("max_staleness").as_int(),
-      .max_attempts = small("max_attempts"),
-      .failed_members = failed_members == "shrink" ? FailedMemberPolicy::kShrink : FailedMemberPolicy::kDrop,
-      .max_consecutive_drops = small("max_consecutive_drops"),
-      .end_ordinal = json.at("end_ordinal").as_uint()};
+  return {.total_steps = json.at("total_steps").as_int(),
+          .groups_per_batch = small("groups_per_batch"),
+          .group_size = small("group_size"),
+          .max_concurrent_episodes = small("max_concurrent_episodes"),
+          .max_ahead = small("max_ahead"),
+          .max_staleness = json.at("max_staleness").as_int(),
+          .stale_action = stale_action_from_name(json.at("stale_action").as_string()),
+          .batch_order = batch_order_from_name(json.at("batch_order").as_string()),
+          .max_attempts = small("max_attempts"),
+          .failed_members = failed_member_policy_from_name(json.at("failed_members").as_string()),
+          .max_consecutive_drops = small("max_consecutive_drops"),
+          .end_ordinal = json.at("end_ordinal").as_uint()};
 }
 
 Json event_log_header(const ControllerOptions& options) {

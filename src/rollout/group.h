@@ -19,7 +19,8 @@ struct Group {
 
 // What one optimizer step consumes. Each group is consumed exactly once. Groups are in task order.
 struct RolloutBatch {
-  int64_t step = 0;  // the version that this batch is trained on (0 for the first)
+  int64_t step = 0;                    // the version that this batch is trained on (0 for the first)
+  int64_t oldest_trained_version = 0;  // tokens of older versions carry no loss (StaleAction::kMask)
   std::vector<Group> groups;
 };
 

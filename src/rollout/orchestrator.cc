@@ -1,5 +1,6 @@
 #include "rollout/orchestrator.h"
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <string>
@@ -149,6 +150,9 @@ void Orchestrator::State::end_episode(const EpisodeId& id, std::optional<Episode
 
 void Orchestrator::State::hand_over(const Decision& decision) {
   RolloutBatch next{.step = decision.version};
+  if (options.controller.stale_action == StaleAction::kMask) {
+    next.oldest_trained_version = std::max<int64_t>(0, decision.version - options.controller.max_staleness);
+  }
   for (uint64_t ordinal : decision.groups) {
     auto node = groups.extract(ordinal);
     GroupInProgress& group = node.mapped();

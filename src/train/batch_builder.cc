@@ -19,7 +19,8 @@ struct Row {
   bool computed = true;       // takes part in the forward pass
   int32_t prompt_length = 0;  // tokens before the first sampled one
   int32_t length = 0;         // past the last sampled token
-  int64_t sampled = 0;
+  int64_t sampled = 0;        // that carry loss
+  int64_t stale = 0;          // sampled, but older than the oldest trained version
 };
 
 bool world_failed(const EpisodeRecord& episode) {
@@ -37,19 +38,23 @@ bool truncated(const EpisodeRecord& episode) {
 }
 
 // Where the row's prompt and its last sampled token end.
-void measure(Row& row) {
+void measure(Row& row, int64_t oldest_trained_version) {
   const Trajectory& trajectory = row.episode->trajectory;
   for (int32_t i = 0; i < trajectory.size(); ++i) {
     if (!trajectory.trained(i)) continue;
-    if (row.sampled == 0) row.prompt_length = i;
-    row.length = i + 1;
-    ++row.sampled;
+    if (row.sampled + row.stale == 0) row.prompt_length = i;
+    if (trajectory.version(i) < oldest_trained_version) {
+      ++row.stale;
+    } else {
+      row.length = i + 1;
+      ++row.sampled;
+    }
     if (!std::isfinite(trajectory.log_probability(i))) {
       throw internal_error("Episode " + row.episode->id.to_string() + ": sampled token " + std::to_string(i) +
                            " has no finite log-probability.");
     }
   }
-  if (row.sampled > 0 && row.prompt_length == 0) {
+  if (row.sampled + row.stale > 0 && row.prompt_length == 0) {
     throw internal_error("Episode " + row.episode->id.to_string() +
                          " begins with a sampled token: there is no context that could predict it.");
   }
@@ -130,9 +135,10 @@ void BatchBuilder::select_row(size_t group, size_t member) {
     return;
   }
   Row row{.episode = &episode, .group = group, .advantage = advantages.advantage[member]};
-  measure(row);
+  measure(row, rollout_.oldest_trained_version);
+  counts.stale_tokens += row.stale;
   if (row.sampled == 0) {
-    ++counts.empty_rows;
+    ++(row.stale == 0 ? counts.empty_rows : counts.stale_rows);
     return;
   }
   row.computed = !advantages.zero_variance || options_.zero_variance == ZeroVariance::kTrain;
@@ -165,7 +171,7 @@ void BatchBuilder::place(const Row& row, double weight) {
   result_.counts.forward_tokens += cost();
   forest_->add_row(trajectory.tokens(), row.prompt_length, row.length, row.group);
   for (int32_t i = row.prompt_length; i < row.length; ++i) {
-    if (!trajectory.trained(i)) continue;
+    if (!trajectory.trained(i) || trajectory.version(i) < rollout_.oldest_trained_version) continue;
     forest_->predict(i, options_.temperature);
     micro_batch.behaviour_log_probability.push_back(trajectory.log_probability(i));
     micro_batch.advantage.push_back(row.advantage);

@@ -41,7 +41,7 @@ struct MicroBatch {
 };
 
 // What became of the episodes of a batch. Every row is counted in exactly one of: trained, zero-variance,
-// unscored, failed, truncated, empty.
+// unscored, failed, truncated, empty, stale.
 struct BatchCounts {
   int64_t groups = 0;
   int64_t zero_variance_groups = 0;  // fewer than two rewards, or all equal
@@ -53,6 +53,8 @@ struct BatchCounts {
       failed_rows;                 // by failure name: environment.*, infrastructure.*, tool.*, reward.*
   int64_t truncated_rows = 0;      // left out by mask_truncated
   int64_t empty_rows = 0;          // scored, but nothing was sampled
+  int64_t stale_rows = 0;          // scored, but every sampled token is over the cap of staleness
+  int64_t stale_tokens = 0;        // sampled tokens of the rows above and below that are over it: no loss
   int64_t trained_tokens = 0;      // predictions
   int64_t forward_tokens = 0;      // over all segments
   int64_t denominator_tokens = 0;  // trained ones, and those of skipped zero-variance rows
@@ -71,8 +73,9 @@ struct TrainingBatch {
 // have no finite reward take no part), one weight a token from one denominator for the whole step, and
 // forests cut in the order of groups and samples. Rows of a group that begin with the same tokens share them
 // as one segment; the rest of a row, policy and environment tokens alike, is a child segment with predictions
-// at sampled tokens only. Tokens are taken as they are in the trajectory, nothing is rendered again. Throws
-// Error(kInternal) when a row begins with a sampled token or a sampled token has no finite log-probability.
+// at sampled tokens only, without those older than RolloutBatch::oldest_trained_version. Tokens are taken as
+// they are in the trajectory, nothing is rendered again. Throws Error(kInternal) when a row begins with a
+// sampled token or a sampled token has no finite log-probability.
 TrainingBatch build_training_batch(const RolloutBatch& rollout, const BatchBuilderOptions& options);
 
 }  // namespace stoker

@@ -298,6 +298,32 @@ TEST(BatchBuilder, MET_11_TasksOfOneNameInDifferentGroupsStayApart) {
   EXPECT_EQ(batch.counts.zero_variance_groups, 2) << "each is all alike; together they would not be";
 }
 
+TEST(BatchBuilder, TokensOverTheCapOfStalenessCarryNoLoss) {
+  // Versions 0, 1, 2, ... along each row's sampled tokens; training is at 4 and the cap at 2.
+  const auto aged = [](int32_t sampled, double reward) {
+    Trajectory trajectory;
+    trajectory.append(kPrompt, 0, std::vector<int32_t>{7, 8});
+    trajectory.begin_sampled(0);
+    for (int32_t i = 0; i < sampled; ++i) trajectory.append_sampled(i, -0.5f, i);
+    trajectory.close_sampled(StopReason::kStopToken);
+    EpisodeRecord episode;
+    episode.trajectory = std::move(trajectory);
+    episode.reward = reward;
+    return episode;
+  };
+  RolloutBatch rollout{.step = 4, .oldest_trained_version = 2};
+  rollout.groups.push_back(make_group(0, {aged(4, 1.0), aged(2, 0.0), aged(3, 0.0)}));
+  TrainingBatch training = build_training_batch(rollout, {});
+  EXPECT_EQ(spell(training),
+            (std::vector<Spelled>{{{7, 8, 0, 1}, 2}, {{7, 8, 0, 1, 2}, 3}, {{7, 8, 0, 1}, 2}}));
+  EXPECT_EQ(training.micro_batches[0].version, (std::vector<int64_t>{2, 3, 2}));
+  EXPECT_EQ(training.counts.stale_tokens, 6);
+  EXPECT_EQ(training.counts.stale_rows, 1);
+  EXPECT_EQ(training.counts.trained_rows, 2);
+  EXPECT_EQ(training.counts.denominator_tokens, 3);
+  EXPECT_NEAR(training.micro_batches[0].weight[0], 1.0 / 3, 1e-12);
+}
+
 TEST(BatchBuilder, NothingToTrain) {
   RolloutBatch rollout;
   EXPECT_TRUE(build_training_batch(rollout, {}).micro_batches.empty());

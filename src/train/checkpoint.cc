@@ -112,6 +112,7 @@ Json TrainState::to_json() const {
                        {"skipped_steps", skipped_steps},
                        {"next_ordinal", next_ordinal},
                        {"open_ordinals", array_of(open_ordinals)},
+                       {"unfinished_evaluations", array_of(unfinished_evaluations)},
                        {"recent_losses", array_of(recent_losses)},
                        {"counters", object_of(counters)},
                        {"run_digest", run_digest}});
@@ -130,6 +131,8 @@ TrainState TrainState::from_json(const Json& json) {
                    .run_digest = json.at("run_digest").as_string()};
   for (const Json& ordinal : json.at("open_ordinals").as_array())
     state.open_ordinals.push_back(ordinal.as_uint());
+  for (const Json& step : json.at("unfinished_evaluations").as_array())
+    state.unfinished_evaluations.push_back(step.as_int());
   for (const Json& loss : json.at("recent_losses").as_array())
     state.recent_losses.push_back(loss.as_double());
   for (const auto& [name, value] : json.at("counters").as_object()) state.counters[name] = value.as_double();

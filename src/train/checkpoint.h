@@ -17,15 +17,16 @@ namespace stoker {
 // Where a run stands at a step boundary, beside its weights and its optimizer. With the run file it is all
 // that a run needs to go on: schedules, orders and random draws are functions of these numbers.
 struct TrainState {
-  std::string phase;                       // "train" or "sft"
-  int64_t step = 0;                        // batches consumed; position of the schedules
-  int64_t version = 0;                     // optimizer updates: step less the steps that had nothing to train
-  int64_t skipped_steps = 0;               // of those
-  uint64_t next_ordinal = 0;               // position in the task stream (or of the demonstrations)
-  std::vector<uint64_t> open_ordinals;     // below next_ordinal, started but not trained: they come first
-  std::vector<double> recent_losses;       // sft: the window of stop_loss
-  std::map<std::string, double> counters;  // running totals for the metrics
-  std::string run_digest;                  // of the resolved run file
+  std::string phase;                    // "train" or "sft"
+  int64_t step = 0;                     // batches consumed; position of the schedules
+  int64_t version = 0;                  // optimizer updates: step less the steps that had nothing to train
+  int64_t skipped_steps = 0;            // of those
+  uint64_t next_ordinal = 0;            // position in the task stream (or of the demonstrations)
+  std::vector<uint64_t> open_ordinals;  // below next_ordinal, started but not trained: they come first
+  std::vector<int64_t> unfinished_evaluations;  // steps whose evaluation was due and had not ended
+  std::vector<double> recent_losses;            // sft: the window of stop_loss
+  std::map<std::string, double> counters;       // running totals for the metrics
+  std::string run_digest;                       // of the resolved run file
 
   Json to_json() const;
   static TrainState from_json(const Json& json);  // throws Error(kInput)

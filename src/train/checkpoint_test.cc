@@ -61,6 +61,7 @@ TEST_F(CheckpointTest, StateReadsBackToTheSameValues) {
                    .skipped_steps = 2,
                    .next_ordinal = (uint64_t{1} << 63) + 5,
                    .open_ordinals = {3, 17},
+                   .unfinished_evaluations = {2, 4},
                    .recent_losses = {0.1, 1.0 / 3.0, 1e-300},
                    .counters = {{"episodes", 12}, {"num_tokens", 0.1 + 0.2}},
                    .run_digest = "d41d8c"};

@@ -107,6 +107,8 @@ void add_metrics(const BatchCounts& counts, MetricMap& metrics) {
   metrics["rows/unscored"] = static_cast<double>(counts.unscored_rows);
   metrics["rows/truncated"] = static_cast<double>(counts.truncated_rows);
   metrics["rows/empty"] = static_cast<double>(counts.empty_rows);
+  metrics["rows/stale"] = static_cast<double>(counts.stale_rows);
+  metrics["staleness/masked_tokens"] = static_cast<double>(counts.stale_tokens);
   int64_t failed = 0;
   for (const auto& [name, count] : counts.failed_rows) failed += count;
   metrics["rows/failed"] = static_cast<double>(failed);

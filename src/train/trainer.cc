@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,6 +41,12 @@ struct Trainer::State {
   Task<> train_steps();
   Task<> take_step(const RolloutBatch& batch, StepTimer& timer);
   Task<> evaluate_when_due(bool last);
+  Task<> evaluate_what_was_cut_off();
+  bool evaluation_due() const {
+    const int64_t every = options.train.evaluate_every;
+    return parts.evaluator != nullptr && every != 0 && at.step % every == 0;
+  }
+  Task<> save();
   Task<> evaluate_jobs();
   Task<> evaluate(EvaluationJob job);
   Task<std::optional<RolloutBatch>> next_batch();
@@ -64,6 +71,7 @@ struct Trainer::State {
   bool stopping = false;
   bool warned_of_disagreement = false;
   int64_t evaluated_step = -1;
+  std::set<int64_t> unfinished_evaluations;  // steps, from when one is due until it has ended
   double best_score = 0;
   bool has_best = false;
   Channel<EvaluationJob> evaluations{1, "evaluations"};
@@ -82,12 +90,18 @@ Task<> Trainer::State::drive(Scope& scope) {
   scope.spawn(with_cancellation(stop.token(), evaluate_jobs()), "evaluations");
   weights = co_await parts.learner.snapshot();
   co_await train_steps();
-  co_await writer.save(at, *weights, parts.learner);
+  co_await save();
   evaluations.close();
+}
+
+Task<> Trainer::State::save() {
+  at.unfinished_evaluations.assign(unfinished_evaluations.begin(), unfinished_evaluations.end());
+  co_await writer.save(at, *weights, parts.learner);
 }
 
 Task<> Trainer::State::train_steps() {
   Executor& executor = co_await current_executor();
+  co_await evaluate_what_was_cut_off();
   if (at.step == 0 && options.train.evaluate_at_start) co_await evaluate_when_due(true);
   while (!done()) {
     StepTimer timer(executor);
@@ -96,7 +110,8 @@ Task<> Trainer::State::train_steps() {
     timer.lap("wait_for_batch");
     metrics.clear();
     co_await take_step(*batch, timer);
-    if (writer.due(at.step)) co_await writer.save(at, *weights, parts.learner);
+    if (evaluation_due()) unfinished_evaluations.insert(at.step);
+    if (writer.due(at.step)) co_await save();
     timer.lap("checkpoint");
     timer.add_metrics(*batch, metrics);
     if (parts.on_step) parts.on_step(at.step, metrics);
@@ -159,11 +174,26 @@ void Trainer::State::check_agreement(const PolicyStepResult& result) {
 
 Task<> Trainer::State::evaluate_when_due(bool last) {
   if (parts.evaluator == nullptr || at.step == evaluated_step || stopping) co_return;
-  int64_t every = options.train.evaluate_every;
-  if (!last && (every == 0 || at.step % every != 0)) co_return;
+  if (!last && !evaluation_due()) co_return;
   evaluated_step = at.step;
+  unfinished_evaluations.insert(at.step);
   // Waits when an earlier one still runs and the next is queued: no evaluation is left out for want of time.
   co_await evaluations.send({.weights = weights, .step = at.step});
+}
+
+// Of a resumed run: the evaluations that the checkpoint knew of as not ended. Only the checkpoint's own step
+// still has its weights.
+Task<> Trainer::State::evaluate_what_was_cut_off() {
+  for (int64_t step : std::exchange(at.unfinished_evaluations, {})) {
+    if (step == at.step) {
+      co_await evaluate_when_due(true);
+    } else if (parts.evaluator != nullptr) {
+      log_warning(
+          "The evaluation of step {} was cut off and is left out: the run goes on from step {}. Save a "
+          "checkpoint for each evaluation (checkpoint.every_steps) to have it repeated.",
+          step, at.step);
+    }
+  }
 }
 
 Task<> Trainer::State::evaluate_jobs() {
@@ -183,6 +213,7 @@ Task<> Trainer::State::evaluate_jobs() {
 
 Task<> Trainer::State::evaluate(EvaluationJob job) {
   Evaluation evaluation = co_await parts.evaluator->evaluate(job.weights, job.step);
+  unfinished_evaluations.erase(job.step);
   if (parts.on_evaluation) parts.on_evaluation(job.step, evaluation);
   if (parts.checkpoints == nullptr || !options.checkpoint.keep_best) co_return;
   if (has_best && evaluation.score <= best_score) co_return;

@@ -311,6 +311,31 @@ TEST_F(TrainerTest, StopDoesNotWaitForEvaluations) {
   EXPECT_LT(to_seconds(training.executor.now()), 5.0);
 }
 
+TEST_F(TrainerTest, AnEvaluationCutOffByAStopIsRepeatedOnResume) {
+  for (int64_t stop_after : {3, 4}) {  // at the evaluation's own checkpoint, and past it
+    CheckpointStore store(folder_ / std::to_string(stop_after), 3);
+    TrainerOptions options = options_for(7);
+    options.train.evaluate_at_start = false;
+    options.checkpoint.every_steps = 1;
+    ScriptedEvaluator slow;
+    slow.seconds = 1000;
+    TrainingRun first(options, {}, &store);
+    first.parts->evaluator = &slow;
+    first.stop_after = stop_after;
+    first.go();
+    EXPECT_EQ(store.newest()->state.unfinished_evaluations, (std::vector<int64_t>{3}));
+
+    ScriptedEvaluator quick;
+    TrainingRun second(options, {}, &store);
+    second.parts->evaluator = &quick;
+    second.go();
+    const std::vector<int64_t> expected =
+        stop_after == 3 ? std::vector<int64_t>{3, 6, 7} : std::vector<int64_t>{6, 7};
+    EXPECT_EQ(quick.started, expected);
+    EXPECT_EQ(quick.versions, expected);
+  }
+}
+
 Task<> stop_later(Trainer* trainer, double seconds) {
   co_await sleep_for(from_seconds(seconds));
   trainer->request_stop();
