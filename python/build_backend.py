@@ -20,7 +20,7 @@ def _text(path: str) -> str:
 def _version() -> str:
     found = re.search(r'^VERSION = "([^"]+)"$', _text("stoker_env/protocol.py"), re.MULTILINE)
     if found is None:
-        raise SystemExit("stoker_env/protocol.py has no line VERSION = \"...\".")
+        raise SystemExit('stoker_env/protocol.py has no line VERSION = "...".')
     return found.group(1)
 
 

@@ -1,7 +1,7 @@
 """Tools, environments and rewards in Python for Stoker, served from a process of their own.
 
-    python -m stoker_env serve my_module:my_reward my_module:MyEnvironment my_module:my_tool
-    python -m stoker_env try my_module:MyEnvironment
+python -m stoker_env serve my_module:my_reward my_module:MyEnvironment my_module:my_tool
+python -m stoker_env try my_module:MyEnvironment
 """
 
 from .context import cancelled, episode_id, log, remaining_seconds

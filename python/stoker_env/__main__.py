@@ -7,7 +7,8 @@ from typing import List, Optional
 from . import protocol
 
 NAMES_HELP = (
-    "MODULE:NAME of a function or class, or KIND:MODULE:NAME; kinds: tool, reward, environment, trl, verl, tunix, gymnasium"
+    "MODULE:NAME of a function or class, or KIND:MODULE:NAME; "
+    "kinds: tool, reward, environment, trl, verl, tunix, gymnasium"
 )
 
 

@@ -55,7 +55,9 @@ class Client:
         }
         return self.request("hello", params)
 
-    def request(self, method: str, params: Mapping[str, Any], timeout_seconds: Optional[float] = None) -> Dict[str, Any]:
+    def request(
+        self, method: str, params: Mapping[str, Any], timeout_seconds: Optional[float] = None
+    ) -> Dict[str, Any]:
         """The result; RequestError for an error, EOFError when the process ended."""
         return self.wait(self.send(method, params, timeout_seconds))
 
@@ -82,7 +84,8 @@ class Client:
         answer = self._answers.pop(request)
         if "error" in answer:
             raise RequestError(answer["error"])
-        return answer["result"]
+        result: Dict[str, Any] = answer["result"]
+        return result
 
     def write_line(self, line: bytes) -> None:
         assert self.process.stdin is not None
@@ -100,7 +103,10 @@ class Client:
         return text
 
     def read_message(self) -> Dict[str, Any]:
-        return json.loads(self.read_line())
+        message = json.loads(self.read_line())
+        if not isinstance(message, dict):
+            raise ValueError("an answer is no object")
+        return message
 
     def close(self, timeout: float = 10.0) -> int:
         """Ends the process by closing its input; its exit status. It is killed when it does not end."""

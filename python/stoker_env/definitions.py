@@ -1,6 +1,8 @@
 """What a process serves: tools, rewards and environments, from plain functions and classes."""
 
 import inspect
+import json
+import math
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
@@ -89,9 +91,11 @@ class Tool:
 
     def __init__(self, function: Callable[..., Any], name: Optional[str] = None) -> None:
         marks = mark_of(function)
-        self.name: str = name or marks.get("name") or getattr(function, "__name__", type(function).__name__)
+        self.name = str(name or marks.get("name") or getattr(function, "__name__", type(function).__name__))
         if not TOOL_NAME.match(self.name):
-            raise DefinitionError("'%s' is no name for a tool: letters, digits, '_', '.' and '-', at most 64" % self.name)
+            raise DefinitionError(
+                "'%s' is no name for a tool: letters, digits, '_', '.' and '-', at most 64" % self.name
+            )
         self.function = function
         self.is_async = is_async(function)
         self.schema = function_schema(function, self.name, marks.get("description"))
@@ -104,8 +108,6 @@ class Tool:
 
 def tool_content(value: Any) -> str:
     """What the model reads of a tool's return value: texts as they are, nothing for None, else JSON."""
-    import json
-
     if value is None:
         return ""
     if isinstance(value, str):
@@ -128,7 +130,6 @@ def tool_error(error: BaseException) -> Optional[ToolResult]:
 class Reward:
     """Scores a finished conversation."""
 
-    #: Names that the caller offers beside the columns of the row, for the check at the start.
     def __init__(self, name: str, function: Callable[[Episode], Any], description: str = "") -> None:
         self.name = checked_name(name)
         self.description = description
@@ -184,7 +185,9 @@ def description_of(thing: Any) -> str:
     return docstrings.parse(inspect.getdoc(thing))[0]
 
 
-def call_with(function: Callable[..., Any], first: Sequence[Any], offered: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+def call_with(
+    function: Callable[..., Any], first: Sequence[Any], offered: Mapping[str, Any], fields: Mapping[str, Any]
+) -> Any:
     """Calls with the positional values and, by name, what the function asks for of `offered` and of the row.
 
     A function with `**columns` gets all columns whose names are free. A required parameter that nothing offers is a
@@ -246,7 +249,9 @@ class MethodTool(Tool):
     def __init__(self, owner: Any, attribute: str) -> None:
         method = getattr(owner, attribute)
         self.attribute = attribute
-        super().__init__(_without_self(method), mark_of(method).get("name") or attribute)
+        # What static and class methods take is all of the model's.
+        static = isinstance(inspect.getattr_static(owner, attribute), (staticmethod, classmethod))
+        super().__init__(method if static else _without_self(method), mark_of(method).get("name") or attribute)
         self.is_async = is_async(method)
 
 
@@ -283,7 +288,9 @@ def definition_of(thing: Any, name: Optional[str] = None) -> Definition:
         return reward_of(thing, name)
     names = list(inspect.signature(thing).parameters)
     if "completions" in names:
-        raise DefinitionError("it looks like a reward function of TRL or Tunix: serve it as trl:MODULE:NAME or tunix:MODULE:NAME")
+        raise DefinitionError(
+            "it looks like a reward function of TRL or Tunix: serve it as trl:MODULE:NAME or tunix:MODULE:NAME"
+        )
     if "solution_str" in names:
         raise DefinitionError("it looks like a reward function of verl: serve it as verl:MODULE:NAME")
     if not inspect.getdoc(thing) and not mark_of(thing).get("description"):
@@ -326,8 +333,6 @@ def score_of(value: Any) -> Score:
 
 
 def _number(value: Any) -> Optional[float]:
-    import math
-
     if value is None:
         return None
     try:

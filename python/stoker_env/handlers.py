@@ -7,11 +7,11 @@ import traceback
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional
 
 from . import context, definitions, protocol
-from .definitions import BadResult, Environment, MethodTool, Tool
+from .definitions import BadResult, Environment, MethodTool
 from .jobs import CLASS_OF, EpisodeState, Job
 from .protocol import Failure, WireError, protocol_error
-from .schema import ArgumentError, SchemaError
-from .types import Action, Episode, Message, Observation, Task, as_messages
+from .schema import ArgumentError, SchemaError, to_json
+from .types import Episode, Message, Observation, Task, as_messages
 from .workers import Worker
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Handlers:
 
     def _prepare_reset(self, job: Job, params: Mapping[str, Any]) -> None:
         name = params.get("episode")
-        if not protocol.is_episode_name(name):
+        if not isinstance(name, str) or not protocol.is_episode_name(name):
             raise protocol_error("bad_params", "'episode' must be 1 to 128 characters from '!' to '~'.")
         if name in self._server.episodes:
             raise protocol_error("bad_params", "The episode '%s' is open already." % name)
@@ -128,7 +128,7 @@ class Handlers:
             owner = episode
 
             def method_work() -> Any:
-                return getattr(owner.instance, tool.attribute)(**tool.bind(arguments))  # type: ignore[attr-defined]
+                return getattr(owner.instance, tool.attribute)(**tool.bind(arguments))
 
             job.shares = tool.is_async
             self._in_episode(job, owner, method_work, _called, tool.is_async)
@@ -166,7 +166,9 @@ class Handlers:
             _check_state(value)
             return {"state": value}
 
-        self._in_episode(job, episode, lambda: episode.instance.snapshot(), finish, episode.environment.methods["snapshot"])
+        self._in_episode(
+            job, episode, lambda: episode.instance.snapshot(), finish, episode.environment.methods["snapshot"]
+        )
 
     def _prepare_close(self, job: Job, params: Mapping[str, Any]) -> None:
         episode = self._server.episodes.get(params.get("episode") or "")
@@ -229,7 +231,9 @@ class Handlers:
 
         job.start = start
 
-    def _in_episode(self, job: Job, episode: EpisodeState, work: Callable[[], Any], finish: Finisher, is_async: bool) -> None:
+    def _in_episode(
+        self, job: Job, episode: EpisodeState, work: Callable[[], Any], finish: Finisher, is_async: bool
+    ) -> None:
         """Work in its episode's order; what is synchronous on the episode's own thread."""
         needs_ready = job.method not in ("reset", "restore", "close")
 
@@ -253,15 +257,19 @@ class Handlers:
         episode.add(job)
         job.start = start
 
-    def _run(self, job: Job, work: Callable[[], Any], finish: Finisher, after: Callable[[], None] = lambda: None) -> None:
+    def _run(
+        self, job: Job, work: Callable[[], Any], finish: Finisher, after: Callable[[], None] = lambda: None
+    ) -> None:
         """On a worker."""
         token = context.current.set(job.context)
+        result: Optional[JsonObject] = None
+        error: Optional[WireError] = None
         try:
             value = work()
             if inspect.isawaitable(value):  # a function that is async without saying so
                 self._start_async(job, lambda: value, finish)
                 return
-            result, error = finish(value), None
+            result = finish(value)
         except BaseException as raised:
             result, error = _of_exception(job, raised)
         finally:
@@ -272,9 +280,11 @@ class Handlers:
     def _start_async(self, job: Job, work: Callable[[], Awaitable[Any]], finish: Finisher) -> None:
         async def run() -> None:
             context.current.set(job.context)
+            result: Optional[JsonObject] = None
+            error: Optional[WireError] = None
             try:
                 value = work()
-                result, error = finish(await value if inspect.isawaitable(value) else value), None
+                result = finish(await value if inspect.isawaitable(value) else value)
             except asyncio.CancelledError as raised:
                 result, error = None, WireError("cancelled", "cancelled", "The request was cancelled.")
                 if not job.answered:
@@ -288,7 +298,7 @@ class Handlers:
                 job.task = task
                 if job.answered:
                     # After its first step: a task that is cancelled before never runs, and would finish nothing.
-                    self._server.loop.call(task.cancel)
+                    self._server.loop.cancel(task)
 
         self._server.loop.start(run, started)
 
@@ -319,7 +329,7 @@ def _scored(value: Any) -> JsonObject:
         success = score.reward is not None and score.reward > 0
     result: JsonObject = {"reward": score.reward, "success": bool(success)}
     if score.info:
-        result["info"] = definitions.to_json(dict(score.info), "the info of a score")
+        result["info"] = to_json(dict(score.info), "the info of a score")
     return result
 
 

@@ -6,7 +6,16 @@ import sys
 from typing import Any, Callable, Dict, List, Sequence
 
 from .adapters import gymnasium, trl, tunix, verl
-from .definitions import Definition, DefinitionError, Environment, Reward, Tool, definition_of, environment_of, reward_of
+from .definitions import (
+    Definition,
+    DefinitionError,
+    Environment,
+    Reward,
+    Tool,
+    definition_of,
+    environment_of,
+    reward_of,
+)
 
 KINDS: Dict[str, Callable[[Any], Definition]] = {
     "tool": Tool,

@@ -188,7 +188,9 @@ class Server:
                 message = "The request took longer than it was given."
                 self._give_up(job, WireError(CLASS_OF[job.method], "timeout", message))
             deadlines = [
-                j.context.deadline for j in self._jobs.values() if j.context.deadline is not None and j.method != "close"
+                j.context.deadline
+                for j in self._jobs.values()
+                if j.context.deadline is not None and j.method != "close"
             ]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
@@ -200,7 +202,7 @@ class Server:
         if job.running:
             self._stuck += 1
             if job.task is not None:
-                self.loop.call(job.task.cancel)
+                self.loop.cancel(job.task)
         elif job.episode is not None:
             job.episode.drop(job)
             self._handlers.dropped(job)
@@ -212,7 +214,9 @@ class Server:
         try:
             line = protocol.encode({"id": request, "result": result})
         except (TypeError, ValueError) as error:
-            self._answer_error(request, WireError(failure_class, "bad_result", "The result has no JSON form: %s." % error))
+            self._answer_error(
+                request, WireError(failure_class, "bad_result", "The result has no JSON form: %s." % error)
+            )
             return
         if len(line) > self._line_bytes:
             message = "The answer has %d bytes; a line may have %d." % (len(line), self._line_bytes)
@@ -251,7 +255,9 @@ class Server:
                 if not self.episodes:
                     return
             time.sleep(0.01)
-        print("stoker-env: %d episodes could not be closed in %g s" % (len(self.episodes), END_SECONDS), file=sys.stderr)
+        print(
+            "stoker-env: %d episodes could not be closed in %g s" % (len(self.episodes), END_SECONDS), file=sys.stderr
+        )
 
 
 def leave(status: int) -> None:

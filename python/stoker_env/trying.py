@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import Any, Dict, Iterable, List, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Sequence
 
 from .client import Client, RequestError
 
@@ -43,7 +43,7 @@ class Conversation:
         """One line of input; False at the end."""
         verb, _, rest = line.partition(" ")
         rest = rest.strip()
-        commands = {
+        commands: Dict[str, Callable[[str], None]] = {
             "/reset": self._reset, "/seed": self._set_seed, "/env": self._set_environment, "/tools": self._tools,
             "/call": self._call, "/user": self._user, "/row": self._set_row, "/score": self._score,
             "/messages": self._list_messages, "/close": self._close, "/help": lambda _: print(HELP),

@@ -69,7 +69,9 @@ class Loop:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._lock = threading.Lock()
 
-    def start(self, coroutine: Callable[[], Coroutine[Any, Any, None]], started: Callable[["asyncio.Task[None]"], None]) -> None:
+    def start(
+        self, coroutine: Callable[[], Coroutine[Any, Any, None]], started: Callable[["asyncio.Task[None]"], None]
+    ) -> None:
         """Runs a coroutine in the context of the caller; `started` is given its task, on the loop's thread."""
         loop = self._running()
         context = contextvars.copy_context()
@@ -80,8 +82,9 @@ class Loop:
 
         loop.call_soon_threadsafe(begin)
 
-    def call(self, thunk: Thunk) -> None:
-        self._running().call_soon_threadsafe(thunk)
+    def cancel(self, task: "asyncio.Task[None]") -> None:
+        """Cancels a task after what is scheduled now, its first step included."""
+        self._running().call_soon_threadsafe(task.cancel)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -96,7 +96,12 @@ CASES = [
         [([1, "a"], (1, "a"))],
         [[1], [1, 2], ["a", 1]],
     ),
-    (Dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}, [({"a": 1}, {"a": 1})], [{"a": "b"}, []]),
+    (
+        Dict[str, int],
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        [({"a": 1}, {"a": 1})],
+        [{"a": "b"}, []],
+    ),
     (dict, {"type": "object"}, [({"a": 1}, {"a": 1})], [[]]),
     (Annotated[int, "How many."], {"type": "integer", "description": "How many."}, [(1, 1)], ["1"]),
     (UserId, {"type": "integer"}, [(1, 1)], ["1"]),
@@ -105,14 +110,25 @@ CASES = [
         Line,
         {
             "type": "object",
-            "properties": {"start": POINT, "colours": {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}}},
+            "properties": {
+                "start": POINT,
+                "colours": {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}},
+            },
             "required": ["start"],
             "additionalProperties": False,
         },
-        [({"start": {"x": 1}, "colours": ["blue"]}, Line(Point(1), [Colour.BLUE])), ({"start": {"x": 1}}, Line(Point(1)))],
+        [
+            ({"start": {"x": 1}, "colours": ["blue"]}, Line(Point(1), [Colour.BLUE])),
+            ({"start": {"x": 1}}, Line(Point(1))),
+        ],
         [{"start": {"x": "a"}}, {"colours": []}],
     ),
-    (Person, PERSON, [({"name": "a"}, {"name": "a"}), ({"name": "a", "age": 1}, {"name": "a", "age": 1})], [{"age": 1}, {"name": 1}]),
+    (
+        Person,
+        PERSON,
+        [({"name": "a"}, {"name": "a"}), ({"name": "a", "age": 1}, {"name": "a", "age": 1})],
+        [{"age": 1}, {"name": 1}],
+    ),
 ]
 
 
@@ -137,9 +153,13 @@ class SchemaTest(unittest.TestCase):
                     convert(hint, value, "x")
 
     def test_sentences_name_the_place(self):
-        with self.assertRaisesRegex(ArgumentError, r'^arguments\.line\.start\.x must be an integer, but is the string "a"\.$'):
+        with self.assertRaisesRegex(
+            ArgumentError, r'^arguments\.line\.start\.x must be an integer, but is the string "a"\.$'
+        ):
             convert(Line, {"start": {"x": "a"}}, "arguments.line")
-        with self.assertRaisesRegex(ArgumentError, r'^x\[1\] must be one of "red", "blue", but is the string "green"\.$'):
+        with self.assertRaisesRegex(
+            ArgumentError, r'^x\[1\] must be one of "red", "blue", but is the string "green"\.$'
+        ):
             convert(List[Colour], ["red", "green"], "x")
         with self.assertRaisesRegex(ArgumentError, r"^x must be an integer, but is null\.$"):
             convert(int, None, "x")
@@ -260,7 +280,9 @@ class DocstringTest(unittest.TestCase):
         self.assertEqual(parse(text), ("Add.", {"a": "The first number.", "b": "The second."}))
 
     def test_a_colon_in_the_text_opens_no_section(self):
-        self.assertEqual(parse("Note this: it adds.\n\nExample: 1 + 1."), ("Note this: it adds.\n\nExample: 1 + 1.", {}))
+        self.assertEqual(
+            parse("Note this: it adds.\n\nExample: 1 + 1."), ("Note this: it adds.\n\nExample: 1 + 1.", {})
+        )
         self.assertEqual(parse(None), ("", {}))
 
 

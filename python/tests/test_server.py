@@ -325,7 +325,9 @@ class ServerTest(ServedTest):
 
     def test_a_line_beyond_the_limit_is_skipped(self):
         client = self.world()
-        client.write_line(b'{"id":90,"method":"ping","params":{"x":"' + b"x" * (33 << 20) + b'"}}\n{"id":91,"method":"ping"}\n')
+        client.write_line(
+            b'{"id":90,"method":"ping","params":{"x":"' + b"x" * (33 << 20) + b'"}}\n{"id":91,"method":"ping"}\n'
+        )
         error = client.read_message()
         self.assertEqual((error["id"], error["error"]["reason"]), (None, "too_large"))
         self.assertEqual(client.read_message()["id"], 91)

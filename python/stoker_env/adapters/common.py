@@ -92,4 +92,4 @@ def last_user_appended(messages: Sequence[Message], text: str) -> List[Message]:
 def name_of(thing: Any, name: Optional[str]) -> str:
     while not hasattr(thing, "__name__") and hasattr(thing, "func"):
         thing = thing.func
-    return name or getattr(thing, "__name__", type(thing).__name__)
+    return str(name or getattr(thing, "__name__", type(thing).__name__))

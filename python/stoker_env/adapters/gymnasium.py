@@ -54,7 +54,7 @@ class _Episode:
         arguments = {"seed": seed & 0xFFFFFFFF, "options": self._options(task.fields)}
         observation, _ = self._env.reset(**arguments)
         space = getattr(self._env, "action_space", None)
-        if callable(getattr(space, "seed", None)):
+        if space is not None and callable(getattr(space, "seed", None)):
             space.seed(seed & 0xFFFFFFFF)
         system = [{"role": "system", "content": self._instructions}] if self._instructions else []
         return Observation([*system, *self._messages(observation)])

@@ -10,7 +10,15 @@ import inspect
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ..definitions import (
-    Definition, DefinitionError, Environment, Reward, call_with, description_of, is_async, methods_as_tools, score_of,
+    Definition,
+    DefinitionError,
+    Environment,
+    Reward,
+    call_with,
+    description_of,
+    is_async,
+    methods_as_tools,
+    score_of,
 )  # fmt: skip
 from ..types import Episode, Message, Score, Task, as_messages
 from .common import accepted, full_text, last_user_appended, name_of, one_of, plain_message, refuse_parameters
@@ -107,7 +115,7 @@ def environment(
     shown = factory if inspect.isclass(factory) else factory()
     if not callable(getattr(shown, "reset", None)):
         raise DefinitionError("%s has no method 'reset'" % name_of(factory, name))
-    owner = shown if inspect.isclass(shown) else type(shown)
+    owner: Any = shown if inspect.isclass(shown) else type(shown)
     public = [n for n, value in inspect.getmembers(owner, inspect.isroutine) if not n.startswith("_")]
     tools = methods_as_tools(owner, [n for n in public if n not in ("reset", "get_reward", "close")])
     scores = reward is not None or "get_reward" in public

@@ -29,7 +29,9 @@ def reward(function: Callable[..., Any], name: Optional[str] = None) -> Reward:
     def call(episode: Episode) -> Any:
         if agentic:
             return function(task=dict(episode.task.fields), action=episode.answer or "")
-        offered: Dict[str, Any] = {k: [v] for k, v in episode.task.fields.items() if k not in ("prompts", "completions")}
+        offered: Dict[str, Any] = {
+            k: [v] for k, v in episode.task.fields.items() if k not in ("prompts", "completions")
+        }
         offered.update(prompts=[prompt_text(episode)], completions=[policy_text(episode)])
         if "mode" in parameters:
             offered["mode"] = "train"
@@ -128,6 +130,7 @@ class _Episode:
             self._env.close()
 
     def _new_messages(self) -> List[Message]:
+        assert self._agent is not None
         messages = self._agent.chat_completions[self._seen :]
         self._seen += len(messages)
         return [dict(message) for message in messages if message.get("role") != "assistant"]
