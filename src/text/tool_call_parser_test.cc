@@ -208,13 +208,64 @@ TEST(HermesParser, NothingIsLostOrInventedInDamagedText) {
 }
 
 TEST(ToolCallParser, FormatsAreNamed) {
-  for (const std::string& format : tool_call_formats()) EXPECT_NE(make_tool_call_parser(format), nullptr);
+  std::string last;
+  for (const ToolCallFormat& format : tool_call_formats()) {
+    EXPECT_NE(make_tool_call_parser(format.name), nullptr);
+    EXPECT_LT(last, format.name);
+    EXPECT_FALSE(format.description.empty());
+    last = format.name;
+  }
   EXPECT_THAT(input_error_of([] { make_tool_call_parser("xml"); }),
               AllOf(HasSubstr("'xml'"), HasSubstr("hermes")));
   ParsedTurn turn = make_tool_call_parser("none")->parse("<think>\nhm\n</think>\n<tool_call>{}</tool_call>");
   EXPECT_EQ(turn.reasoning, "hm");
   EXPECT_EQ(turn.content, "<tool_call>{}</tool_call>");
   EXPECT_TRUE(turn.calls.empty());
+}
+
+TEST(ToolCallParser, ThinkingOfOtherFamiliesIsSeparated) {
+  for (auto [open, close] :
+       {std::pair{"<thinking>", "</thinking>"}, std::pair{"[THINK]", "[/THINK]"},
+        std::pair{"<|channel>thought", "<channel|>"}, std::pair{"<seed:think>", "</seed:think>"}}) {
+    std::string text = std::string(" ") + open + "\na </think b\n" + close + "\n done";
+    ParsedTurn turn = make_tool_call_parser("mistral")->parse(text);
+    EXPECT_EQ(turn.reasoning, "a </think b");
+    EXPECT_EQ(turn.content, "done");
+  }
+}
+
+TEST(ToolCallParser, TheStartOfThinkingCanBeSaid) {
+  auto parser = make_tool_call_parser("hermes");
+  std::string_view text =
+      "draft <tool_call>{}</tool_call> </think>\n<tool_call>{\"name\": \"f\", \"arguments\": {}}";
+  ParsedTurn open = parser->parse(text, {.thinking = ThinkingStart::kOpen, .tools = {}});
+  EXPECT_EQ(open, parser->parse(text));
+  EXPECT_EQ(open.reasoning, "draft <tool_call>{}</tool_call> ");
+  EXPECT_EQ(open.calls.size(), 1u);
+  ParsedTurn closed = parser->parse(text, {.thinking = ThinkingStart::kClosed, .tools = {}});
+  EXPECT_EQ(closed.reasoning, "");
+  EXPECT_EQ(closed.content, "draft  </think>");
+  EXPECT_EQ(closed.calls.size(), 2u);
+  // What thinking the prompt had opened does not end is thinking.
+  open = parser->parse("hm <tool_call>", {.thinking = ThinkingStart::kOpen, .tools = {}});
+  EXPECT_EQ(open.reasoning, "hm <tool_call>");
+  EXPECT_EQ(open.problems.size(), 1u);
+}
+
+TEST(TurnStream, AnnouncesWhileTheTextArrives) {
+  auto stream = make_tool_call_parser("hermes")->stream({.thinking = ThinkingStart::kClosed, .tools = {}});
+  using Kind = TurnDelta::Kind;
+  using Deltas = std::vector<TurnDelta>;
+  EXPECT_EQ(stream->feed("Hi \xC3"), (Deltas{{Kind::kContent, 0, "Hi "}}));
+  EXPECT_EQ(stream->feed("\xA9! <tool"), (Deltas{{Kind::kContent, 0, "\xC3\xA9!"}}));
+  EXPECT_EQ(stream->feed("_call> {\"name\": \"f\""), Deltas{});
+  EXPECT_EQ(stream->feed(", \"arguments\": {\"a"),
+            (Deltas{{Kind::kCallStarted, 0, "f"}, {Kind::kArguments, 0, "{\"a"}}));
+  EXPECT_EQ(stream->feed("\": 1}"), (Deltas{{Kind::kArguments, 0, "\": 1}"}}));
+  EXPECT_EQ(stream->feed("}</tool_call>"), (Deltas{{Kind::kCallEnded, 0, ""}}));
+  TurnStream::End end = stream->finish();
+  EXPECT_EQ(end.deltas, Deltas{});
+  EXPECT_EQ(end.turn.calls.at(0).arguments_text, "{\"a\": 1}");
 }
 
 }  // namespace
