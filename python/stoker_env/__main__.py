@@ -1,13 +1,15 @@
 """The command line: serve and try."""
 
 import argparse
+import faulthandler
+import signal
 import sys
 from typing import List, Optional
 
 from . import protocol
 
 NAMES_HELP = (
-    "MODULE:NAME of a function or class, or KIND:MODULE:NAME; "
+    "MODULE:NAME of a function or class, or KIND:MODULE:NAME, each with =ALIAS for another name; "
     "kinds: tool, reward, environment, trl, verl, tunix, gymnasium"
 )
 
@@ -40,6 +42,11 @@ def _positive(text: str) -> int:
 def _serve(names: List[str], episodes: int) -> int:
     from . import loading, output, server
 
+    # The last words of a crash, and of a process that hangs until it is ended from outside: where each thread was.
+    faulthandler.enable()
+    faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
+    # An interrupt from the terminal is Stoker's to handle: it closes the input.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = output.take_pipes()
     reader, writer = output.LineReader(source), output.LineWriter(sink)
     try:

@@ -216,7 +216,7 @@ def call_with(
 def reward_of(function: Callable[..., Any], name: Optional[str] = None) -> Reward:
     """A reward from a plain function: the Episode first, then columns by name."""
     marks = mark_of(function)
-    name = name or marks.get("name") or function.__name__
+    name = str(name or marks.get("name") or getattr(function, "__name__", type(function).__name__))
     if is_async(function):
 
         async def score_async(episode: Episode) -> Any:

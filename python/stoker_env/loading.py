@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .adapters import gymnasium, trl, tunix, verl
 from .definitions import (
@@ -17,7 +17,7 @@ from .definitions import (
     reward_of,
 )
 
-KINDS: Dict[str, Callable[[Any], Definition]] = {
+KINDS: Dict[str, Callable[[Any, Optional[str]], Definition]] = {
     "tool": Tool,
     "reward": reward_of,
     "environment": environment_of,
@@ -64,10 +64,13 @@ def load(names: Sequence[str]) -> Catalogue:
 
 
 def _load_one(name: str) -> List[Definition]:
-    parts = name.split(":")
+    path, _, alias = name.partition("=")
+    parts = path.split(":")
     kind = parts.pop(0) if len(parts) == 3 else None
     if len(parts) != 2 or not all(parts):
-        raise DefinitionError("'%s' names nothing: write MODULE:NAME, or KIND:MODULE:NAME" % name)
+        raise DefinitionError(
+            "'%s' names nothing: write MODULE:NAME, or KIND:MODULE:NAME, and =ALIAS behind it for another name" % name
+        )
     if kind is not None and kind not in KINDS:
         raise DefinitionError("'%s' is no kind; they are: %s" % (kind, ", ".join(KINDS)))
     thing: Any = importlib.import_module(parts[0])
@@ -80,10 +83,16 @@ def _load_one(name: str) -> List[Definition]:
     else:
         things = [thing]
     try:
-        return [definition_of(each) if kind is None else _of_kind(kind, each) for each in things]
+        if alias and len(things) > 1:
+            raise DefinitionError("several things cannot have one alias")
+        return [_definition(kind, each, alias or None) for each in things]
     except TypeError as error:
         raise DefinitionError("'%s' cannot be served: %s" % (name, error)) from error
 
 
-def _of_kind(kind: str, thing: Any) -> Definition:
-    return thing if isinstance(thing, (Tool, Reward, Environment)) else KINDS[kind](thing)
+def _definition(kind: Optional[str], thing: Any, alias: Optional[str]) -> Definition:
+    if isinstance(thing, (Tool, Reward, Environment)):
+        if alias is not None:
+            raise DefinitionError("it has its name already, and no alias")
+        return thing
+    return definition_of(thing, alias) if kind is None else KINDS[kind](thing, alias)

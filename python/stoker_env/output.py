@@ -85,7 +85,7 @@ class LineReader:
 
 
 class LineWriter:
-    """Whole lines to a descriptor, from any thread. After the reader is gone `broken` is set and lines are dropped."""
+    """Whole lines to a descriptor, from any thread. With `broken` set, as when the reader is gone, lines are dropped."""
 
     def __init__(self, sink: int) -> None:
         self._sink = sink
@@ -93,6 +93,8 @@ class LineWriter:
         self.broken = False
 
     def write(self, line: bytes) -> None:
+        if self.broken:
+            return
         with self._lock:
             view = memoryview(line)
             try:

@@ -241,6 +241,8 @@ class Server:
     # The end.
 
     def _end(self) -> None:
+        # Nobody waits for answers; a pipe that is full must not hold up the end.
+        self._writer.broken = True
         with self.lock:
             for job in [j for j in self._jobs.values() if j.method != "close"]:
                 self._give_up(job, WireError("cancelled", "cancelled", "The input has ended."))

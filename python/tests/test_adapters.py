@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+import types
 import unittest
 
 from support import ATTACH, Client, RequestError, ServedTest
@@ -288,6 +290,47 @@ class LoadingTest(unittest.TestCase):
             load(["my_rewards:brief", "my_rewards:brief"])
         with self.assertRaisesRegex(DefinitionError, "write MODULE:NAME"):
             load(["my_rewards"])
+
+    def test_an_alias_is_another_name(self):
+        names = [
+            "verl:verl_score:compute_score=maths",
+            "my_rewards:brief=short",
+            "my_tools:convert=lengths",
+            "my_game:Corridor=walk",
+        ]
+        catalogue = load(names)
+        self.assertEqual(list(catalogue.rewards), ["maths", "short"])
+        self.assertEqual(catalogue.tools["lengths"].schema["function"]["name"], "lengths")
+        self.assertEqual(list(catalogue.environments), ["walk"])
+
+    def test_what_cannot_be_served_is_refused_with_a_sentence(self):
+        def trl_function(completions, **kwargs):
+            pass
+
+        def verl_function(data_source, solution_str, ground_truth):
+            pass
+
+        def ids(completions, completion_ids):
+            pass
+
+        module = types.ModuleType("served_by_test")
+        vars(module).update(trl=trl_function, verl=verl_function, ids=ids, x=1, Empty=type("Empty", (), {}))
+        exec("def bare(a: int): pass", vars(module))
+        sys.modules["served_by_test"] = module
+        self.addCleanup(sys.modules.pop, "served_by_test")
+        for name, words in [
+            ("served_by_test:y", "there is no 'y' in 'served_by_test'"),
+            ("served_by_test:x", "a function or a class was expected"),
+            ("served_by_test:bare", "needs a docstring"),
+            ("served_by_test:Empty", "no method 'reset'"),
+            ("served_by_test:trl", "serve it as trl:MODULE:NAME"),
+            ("served_by_test:verl", "serve it as verl:MODULE:NAME"),
+            ("trl:served_by_test:ids", "token ids stay in Stoker"),
+            ("nonsense:served_by_test:x", "is no kind"),
+            ("tool:gym_lake:lake=x", "no alias"),
+        ]:
+            with self.subTest(name=name), self.assertRaisesRegex(DefinitionError, words):
+                load([name])
 
     def test_kinds_are_seen(self):
         catalogue = load(["my_rewards:brief", "my_tools:convert", "my_game:Corridor", "gym_lake:lake"])

@@ -12,9 +12,9 @@ from ..types import Action, Observation, Task, as_messages
 from .common import name_of
 
 
-def definition(thing: Any) -> Definition:
+def definition(thing: Any, name: Optional[str] = None) -> Definition:
     """A class or a function that makes one: "gymnasium:MODULE:NAME" on the command line."""
-    return environment(thing)
+    return environment(thing, name)
 
 
 def environment(

@@ -32,9 +32,9 @@ _REFUSED = {
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 
 
-def definition(thing: Any) -> Definition:
+def definition(thing: Any, name: Optional[str] = None) -> Definition:
     """A class is an environment, a function a reward: "trl:MODULE:NAME" on the command line."""
-    return environment(thing) if inspect.isclass(thing) else reward(thing)
+    return environment(thing, name=name) if inspect.isclass(thing) else reward(thing, name)
 
 
 def reward(function: Callable[..., Any], name: Optional[str] = None) -> Reward:

@@ -15,9 +15,9 @@ from ..types import Action, Episode, Message, Observation, Score, Task, as_messa
 from .common import accepted, name_of, one_of, policy_text, prompt_text
 
 
-def definition(thing: Any) -> Definition:
+def definition(thing: Any, name: Optional[str] = None) -> Definition:
     """A class is an environment without an agent, a function a reward: "tunix:MODULE:NAME" on the command line."""
-    return environment(thing) if inspect.isclass(thing) else reward(thing)
+    return environment(thing, name=name) if inspect.isclass(thing) else reward(thing, name)
 
 
 def reward(function: Callable[..., Any], name: Optional[str] = None) -> Reward:

@@ -12,9 +12,9 @@ from ..types import Episode, Score
 from .common import accepted, name_of, policy_text
 
 
-def definition(thing: Any) -> Definition:
+def definition(thing: Any, name: Optional[str] = None) -> Definition:
     """ "verl:MODULE:NAME" on the command line."""
-    return reward(thing)
+    return reward(thing, name)
 
 
 def reward(function: Callable[..., Any], name: Optional[str] = None, **reward_kwargs: Any) -> Reward:
