@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import context, definitions, protocol
 from .definitions import BadResult, Environment, MethodTool
@@ -18,6 +18,22 @@ if TYPE_CHECKING:
     from .server import Server
 
 JsonObject = Dict[str, Any]
+#: What a member of the params must be, where it is there and not null.
+_PARAMETER_TYPES: Dict[str, Tuple[Any, str]] = {
+    "environment": (str, "a string"),
+    "task": (dict, "an object"),
+    "turn": (int, "an integer"),
+    "text": (str, "a string"),
+    "content": (str, "a string"),
+    "tool_calls": (list, "a list"),
+    "tool_results": (list, "a list"),
+    "tool": (str, "a string"),
+    "arguments": (dict, "an object"),
+    "reward": (str, "a string"),
+    "messages": (list, "a list"),
+    "prompt_messages": (int, "an integer"),
+    "outcome": (str, "a string"),
+}
 #: Turns what user code returned into the result of the answer.
 Finisher = Callable[[Any], JsonObject]
 
@@ -39,9 +55,11 @@ class Handlers:
 
     def prepare(self, job: Job, params: Mapping[str, Any]) -> None:
         """A WireError for params that are wrong."""
+        _check_types(params)
         self._prepare[job.method](job, params)
 
     def tools(self, params: Mapping[str, Any]) -> List[JsonObject]:
+        _check_types(params)
         name = params.get("environment")
         if name is None:
             return [tool.schema for tool in self._server.catalogue.tools.values()]
@@ -57,8 +75,8 @@ class Handlers:
 
     def _prepare_reset(self, job: Job, params: Mapping[str, Any]) -> None:
         name = params.get("episode")
-        if not isinstance(name, str) or not protocol.is_episode_name(name):
-            raise protocol_error("bad_params", "'episode' must be 1 to 128 characters from '!' to '~'.")
+        if name is None:
+            raise protocol_error("bad_params", "'episode' is missing.")
         if name in self._server.episodes:
             raise protocol_error("bad_params", "The episode '%s' is open already." % name)
         environment = self._environment(params.get("environment"))
@@ -93,8 +111,6 @@ class Handlers:
     def _prepare_step(self, job: Job, params: Mapping[str, Any]) -> None:
         episode = self._open(params)
         action = definitions.action_of(params)
-        if not isinstance(action.text, str) or not isinstance(action.content, str):
-            raise protocol_error("bad_params", "'text' and 'content' must be strings.")
         if not episode.environment.has("step"):  # tools only: words without a call end the episode
             self._in_episode(job, episode, lambda: None, lambda value: _observed(Observation((), done=True)), False)
             return
@@ -109,8 +125,8 @@ class Handlers:
 
     def _prepare_call(self, job: Job, params: Mapping[str, Any]) -> None:
         arguments = params.get("arguments")
-        if not isinstance(arguments, dict):
-            raise protocol_error("bad_params", "'arguments' must be an object.")
+        if arguments is None:
+            raise protocol_error("bad_params", "'arguments' is missing.")
         episode = self._server.episodes.get(params.get("episode") or "")
         name = params.get("tool")
         known = dict(self._server.catalogue.tools)
@@ -137,13 +153,13 @@ class Handlers:
 
     def _prepare_score(self, job: Job, params: Mapping[str, Any]) -> None:
         name = params.get("reward")
-        reward = self._server.catalogue.rewards.get(name) if isinstance(name, str) else None
+        reward = self._server.catalogue.rewards.get(name or "")
         episode_view = _episode(params)
         if reward is not None:
             function = reward.function
             self._alone(job, lambda: function(episode_view), _scored, reward.is_async)
             return
-        environment = self._server.catalogue.environments.get(name) if isinstance(name, str) else None
+        environment = self._server.catalogue.environments.get(name or "")
         if environment is None or not environment.scored:
             known = list(self._server.catalogue.rewards)
             known += [e.name for e in self._server.catalogue.environments.values() if e.scored]
@@ -202,7 +218,7 @@ class Handlers:
 
     def _open(self, params: Mapping[str, Any]) -> EpisodeState:
         name = params.get("episode")
-        episode = self._server.episodes.get(name) if isinstance(name, str) else None
+        episode = self._server.episodes.get(name or "")
         if episode is None or episode.closing:
             raise _unknown_episode(params)
         return episode
@@ -346,7 +362,7 @@ def _observed(observation: Optional[Observation]) -> JsonObject:
     return result
 
 
-def _of_exception(job: Job, error: BaseException) -> "tuple[Optional[JsonObject], Optional[WireError]]":
+def _of_exception(job: Job, error: BaseException) -> Tuple[Optional[JsonObject], Optional[WireError]]:
     failure_class = CLASS_OF[job.method]
     if isinstance(error, WireError):
         return None, error
@@ -371,34 +387,51 @@ def _unknown_episode(params: Mapping[str, Any]) -> WireError:
     return WireError("environment", "unknown_episode", "No episode '%s' is open." % params.get("episode"))
 
 
+def _check_types(params: Mapping[str, Any]) -> None:
+    for name, value in params.items():
+        if value is None:
+            continue
+        expected, words = _PARAMETER_TYPES.get(name, (object, ""))
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+            raise protocol_error("bad_params", "'%s' must be %s." % (name, words))
+    episode = params.get("episode")
+    if episode is not None and not protocol.is_episode_name(episode):
+        raise protocol_error("bad_params", "'episode' must be 1 to 128 characters from '!' to '~'.")
+    for call in params.get("tool_calls") or []:
+        if not isinstance(call, dict):
+            raise protocol_error("bad_params", "'tool_calls' must be a list of objects.")
+
+
 def _task(params: Mapping[str, Any]) -> Task:
-    task = params.get("task")
-    if task is None:
-        return Task("", {})
-    if not isinstance(task, dict) or not isinstance(task.get("fields", {}), dict):
-        raise protocol_error("bad_params", "'task' must be an object with 'id' and 'fields'.")
-    return Task(str(task.get("id", "")), task.get("fields") or {})
+    task = params.get("task") or {}
+    fields = task.get("fields") or {}
+    if not isinstance(fields, dict):
+        raise protocol_error("bad_params", "'fields' of the task must be an object.")
+    return Task(str(task.get("id") or ""), fields)
 
 
 def _seed(params: Mapping[str, Any]) -> int:
-    seed = params.get("seed", 0)
+    seed = params.get("seed")
+    seed = 0 if seed is None else seed
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= protocol.LARGEST_INTEGER:
         raise protocol_error("bad_params", "'seed' must be an integer from 0 below 2^53.")
     return seed
 
 
 def _episode(params: Mapping[str, Any]) -> Episode:
-    messages = params.get("messages")
     try:
-        listed = as_messages(messages or [])
+        listed = as_messages(params.get("messages") or [])
     except TypeError as error:
         raise protocol_error("bad_params", "'messages' is wrong: %s." % error) from None
+    prompt_messages = params.get("prompt_messages")
+    if prompt_messages is not None and not 0 <= prompt_messages <= len(listed):
+        raise protocol_error("bad_params", "'prompt_messages' is %d of %d messages." % (prompt_messages, len(listed)))
     return Episode(
         messages=listed,
         task=_task(params),
         outcome=params.get("outcome") or "done",
         id=params.get("episode"),
-        prompt_messages=params.get("prompt_messages"),
+        prompt_messages=prompt_messages,
     )
 
 

@@ -82,6 +82,9 @@ class Server:
         except WireError as error:
             self._answer_error(request, error)
             return 1 if error.error_class == "protocol" and error.reason == "version" else 0
+        except Exception as error:  # a request that none of the checks foresaw must not end the others
+            traceback.print_exc()
+            self._answer_error(request, protocol_error("bad_request", "%s: %s" % (type(error).__name__, error)))
         return 0
 
     def _dispatch(self, request: int, method: str, params: Mapping[str, Any], timeout: Any) -> None:
@@ -101,7 +104,7 @@ class Server:
                 self._jobs[request] = job
                 try:
                     self._handlers.prepare(job, params)
-                except WireError:
+                except BaseException:
                     del self._jobs[request]
                     raise
                 self._begin(job)

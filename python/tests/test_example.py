@@ -1,7 +1,10 @@
 """The example exchange of docs/protocol_example.txt, byte for byte."""
 
+import json
 import os
 import unittest
+from random import Random
+from subprocess import DEVNULL
 
 from support import ROOT, TESTS, Client
 
@@ -23,6 +26,37 @@ class ExampleTest(unittest.TestCase):
                     self.assertTrue(not line or line.startswith("#"), "line %d" % number)
             self.assertEqual(client.close(), 0)
         self.assertGreater(answers, 30)
+
+    def test_requests_with_anything_in_them_do_not_end_the_process(self):
+        random = Random(1)
+        with open(os.path.join(ROOT, "docs", "protocol_example.txt"), encoding="utf-8") as file:
+            lines = [line[2:].strip() for line in file if line.startswith("> ") and line.rstrip().endswith("}")]
+        values = [None, True, 0, -1, 1.5, 2**63, "", "x", "0.0", [], [1], {}, {"a": 1}, "\ud800", [{"role": "user"}]]
+
+        def changed(value):
+            if random.random() < 0.12:
+                return random.choice(values)
+            if isinstance(value, dict):
+                return {key: changed(inner) for key, inner in value.items() if random.random() > 0.05}
+            return [changed(inner) for inner in value] if isinstance(value, list) else value
+
+        with Client(["example_module:GuessNumber", "example_module:exact"], folder=TESTS, stderr=DEVNULL) as client:
+            client.hello()
+            for number in range(1000, 1600):
+                message = changed(json.loads(random.choice(lines)))
+                if isinstance(message, dict) and "id" in message:
+                    message["id"] = number
+                client.write_line(json.dumps(message).encode() + b"\n")
+            client.write_line(b'{"id":2000,"method":"ping"}\n')
+            answered = {}
+            while 2000 not in answered:
+                message = client.read_message()
+                if message.get("id") is not None:
+                    self.assertNotIn(message["id"], answered)
+                    answered[message["id"]] = message
+            self.assertIn("result", answered[2000])
+            self.assertGreater(len(answered), 300)
+            self.assertEqual(client.close(), 0)
 
 
 if __name__ == "__main__":
