@@ -4,7 +4,7 @@ import inspect
 import json
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
 from . import docstrings
 from .arguments import convert_arguments
@@ -35,6 +35,14 @@ class BadResult(Exception):
     """User code returned what has no place in the answer."""
 
 
+@overload
+def tool(function: AnyCallable) -> AnyCallable: ...
+
+
+@overload
+def tool(*, name: Optional[str] = None, description: Optional[str] = None) -> Callable[[AnyCallable], AnyCallable]: ...
+
+
 def tool(
     function: Optional[AnyCallable] = None, *, name: Optional[str] = None, description: Optional[str] = None
 ) -> Any:
@@ -50,6 +58,14 @@ def tool(
         return inner
 
     return mark if function is None else mark(function)
+
+
+@overload
+def reward(function: AnyCallable) -> AnyCallable: ...
+
+
+@overload
+def reward(*, name: Optional[str] = None) -> Callable[[AnyCallable], AnyCallable]: ...
 
 
 def reward(function: Optional[AnyCallable] = None, *, name: Optional[str] = None) -> Any:

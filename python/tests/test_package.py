@@ -43,6 +43,12 @@ class TryTest(unittest.TestCase):
         done = run("try", "my_rewards:right_number", given=lines)
         self.assertEqual(done.stdout.splitlines()[1:], ['right_number: {"reward": 1.0, "success": true}'])
 
+    def test_the_readmes_transcript(self):
+        with open(os.path.join(ATTACH, "README.md"), encoding="utf-8") as file:
+            blocks = file.read().split("```")
+        lines = blocks[1].split("printf '")[1].split("' |")[0].replace("\\n", "\n")
+        self.assertEqual(run("try", "my_game:Corridor", given=lines).stdout, blocks[3].lstrip("\n"))
+
     def test_what_fails_is_shown_and_is_the_exit_status(self):
         done = run("try", "--verbose", "my_tools:convert", given="/call nothing\n/dance\n/call convert {\n/quit\n")
         self.assertEqual(done.returncode, 1)
