@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import io
 import os
 import re
 import tarfile
@@ -92,4 +93,8 @@ def build_sdist(sdist_directory: str, config_settings: Optional[Dict[str, str]] 
     with tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for path in _sources() + ["README.md", "build_backend.py", "pyproject.toml"]:
             archive.add(os.path.join(HERE, path), root + "/" + path)
+        metadata = _metadata().encode()
+        entry = tarfile.TarInfo(root + "/PKG-INFO")
+        entry.size = len(metadata)
+        archive.addfile(entry, io.BytesIO(metadata))
     return name

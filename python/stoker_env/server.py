@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Set
 
 from . import protocol
 from .context import Context
@@ -34,6 +34,7 @@ class Server:
         self.lock = threading.RLock()
         self.episodes: Dict[str, EpisodeState] = {}
         self._jobs: Dict[Any, Job] = {}  # unanswered, by request id
+        self._timed: Set[Job] = set()  # those with a deadline; `close` has none, for it is never given up
         self._busy = 0
         self._stuck = 0
         self.workers = Workers(episodes + 64)
@@ -102,10 +103,13 @@ class Server:
                 if request in self._jobs:
                     raise protocol_error("bad_request", "The id %d is in use." % request)
                 self._jobs[request] = job
+                if job.context.deadline is not None and method != "close":
+                    self._timed.add(job)
                 try:
                     self._handlers.prepare(job, params)
                 except BaseException:
                     del self._jobs[request]
+                    self._timed.discard(job)
                     raise
                 self._begin(job)
         else:
@@ -187,14 +191,12 @@ class Server:
     def _expire(self) -> Optional[float]:
         """Gives up what is past its deadline; seconds to the next deadline, None without one."""
         with self.lock:
-            for job in [j for j in self._jobs.values() if j.expired and j.method != "close"]:
+            self._timed = {job for job in self._timed if not job.answered}
+            for job in [job for job in self._timed if job.expired]:
                 message = "The request took longer than it was given."
                 self._give_up(job, WireError(CLASS_OF[job.method], "timeout", message))
-            deadlines = [
-                j.context.deadline
-                for j in self._jobs.values()
-                if j.context.deadline is not None and j.method != "close"
-            ]
+                self._timed.discard(job)
+            deadlines = [job.context.deadline for job in self._timed if job.context.deadline is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _give_up(self, job: Job, error: WireError) -> None:

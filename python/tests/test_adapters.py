@@ -5,6 +5,7 @@ import math
 import sys
 import types
 import unittest
+from types import SimpleNamespace
 
 from support import ATTACH, Client, RequestError, ServedTest
 from stoker_env import Episode, Task
@@ -243,6 +244,26 @@ class TunixTest(AttachTest):
         )
         self.assertTrue(instance.step(Action("end", "end")).done)
         self.assertEqual(instance.score(), 1.0)
+        Env.final_reward_fn = lambda self: SimpleNamespace(reward=0.25, metadata={})
+        self.assertEqual(instance.score(), 1.25)
+
+    def test_no_reward_at_all_is_not_scored(self):
+        class Env:
+            def __init__(self, task):
+                pass
+
+            def reset(self):
+                return "Go.", {}
+
+            def step(self, action):
+                return {}, None, True, {}
+
+        from stoker_env import Action
+
+        instance = tunix.environment(Env).factory()
+        instance.reset(Task("", {}))
+        instance.step(Action("go", "go"))
+        self.assertIsNone(instance.score())
 
 
 class GymnasiumTest(AttachTest):

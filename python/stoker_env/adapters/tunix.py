@@ -10,7 +10,7 @@ import inspect
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from ..definitions import BadResult, Definition, Environment, Reward, description_of, is_async, score_of
+from ..definitions import Definition, Environment, Reward, description_of, is_async, score_of
 from ..types import Action, Episode, Message, Observation, Score, Task, as_messages
 from .common import accepted, name_of, one_of, policy_text, prompt_text
 
@@ -72,7 +72,7 @@ def environment(
     With an agent, what the policy reads is the agent's `chat_completions`, and what the environment steps on is the
     Action that `update_from_model` parses from the policy's text. Without one, a text is a user's message, the
     `question` or `prompt` of a dictionary likewise, and the environment steps on the text. The score is the sum of the
-    rewards of the steps.
+    rewards of the steps and of `final_reward_fn()` of the environment, where it has one.
     """
     env_arguments, agent_arguments = dict(env_kwargs or {}), dict(agent_kwargs or {})
     agent_arguments.setdefault("system_prompt", system_prompt)
@@ -92,7 +92,7 @@ class _Episode:
         self._agent = agent_class(**agent_arguments) if agent_class is not None else None
         self._system_prompt = agent_arguments["system_prompt"] if agent_class is None else ""
         self._seen = 0
-        self._total = 0.0
+        self._total: Optional[float] = None
 
     def reset(self, task: Task) -> Observation:
         numbers = accepted(self._env_class, {"group_id": 0, "pair_index": 0})
@@ -112,18 +112,21 @@ class _Episode:
             acted = getattr(acted, "action", acted)
             self._seen = len(self._agent.chat_completions)
         observation, reward, done, info = self._env.step(acted)
-        number = score_of(reward).reward
-        if number is None:
-            raise BadResult("step gave no reward")
-        self._total += number
+        number = score_of(_agentic(reward)).reward
+        if number is not None:
+            self._total = (self._total or 0.0) + number
         truncated = bool(done) and isinstance(info, Mapping) and bool(info.get("max_steps_reached"))
         if self._agent is None:
             return Observation(() if done else _observed(observation), bool(done), truncated)
         self._agent.update_from_env(observation=observation, reward=reward, done=done, info=info)
         return Observation(() if done else self._new_messages(), bool(done), truncated)
 
-    def score(self) -> float:
-        return self._total
+    def score(self) -> Optional[float]:
+        """None, so not scored, for an environment that gave no reward at all."""
+        final = getattr(self._env, "final_reward_fn", None)
+        number = score_of(_agentic(final())).reward if callable(final) else None
+        rewards = [reward for reward in (self._total, number) if reward is not None]
+        return sum(rewards) if rewards else None
 
     def close(self) -> None:
         if self._env is not None and callable(getattr(self._env, "close", None)):
