@@ -1,10 +1,11 @@
 """What a process serves: tools, rewards and environments, from plain functions and classes."""
 
+import functools
 import inspect
 import json
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union, overload
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union, overload
 
 from . import docstrings
 from .arguments import convert_arguments
@@ -201,6 +202,20 @@ def description_of(thing: Any) -> str:
     return docstrings.parse(inspect.getdoc(thing))[0]
 
 
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any], is_method: bool) -> Tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())[1 if is_method else 0 :]
+
+
+def parameters_of(function: Callable[..., Any]) -> Tuple[inspect.Parameter, ...]:
+    """The parameters of a function or bound method. Remembered, by the function and not by the object of a method."""
+    if inspect.ismethod(function):
+        return _parameters(function.__func__, True)
+    if inspect.isfunction(function):
+        return _parameters(function, False)
+    return tuple(inspect.signature(function).parameters.values())
+
+
 def call_with(
     function: Callable[..., Any], first: Sequence[Any], offered: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> Any:
@@ -209,7 +224,7 @@ def call_with(
     A function with `**columns` gets all columns whose names are free. A required parameter that nothing offers is a
     TypeError that names the row's columns.
     """
-    parameters = list(inspect.signature(function).parameters.values())
+    parameters = parameters_of(function)
     values: Dict[str, Any] = {}
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     taken = {p.name for p in positional[: len(first)]}

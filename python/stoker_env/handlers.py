@@ -169,7 +169,7 @@ class Handlers:
 
         def work() -> Any:
             score = episode.instance.score
-            return score(episode_view) if inspect.signature(score).parameters else score()
+            return score(episode_view) if definitions.parameters_of(score) else score()
 
         self._in_episode(job, episode, work, _scored, environment.methods["score"])
 

@@ -77,10 +77,14 @@ def _no_constant(name: str) -> Any:
     raise ValueError("%s is no JSON" % name)
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
 def decode(line: bytes) -> Any:
     """The JSON value of a line; a WireError of reason bad_json for what is none."""
     try:
-        return json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        return _DECODER.decode(line.decode("utf-8"))
     except json.JSONDecodeError as error:
         raise protocol_error("bad_json", "The line is no JSON: %s at character %d." % (error.msg, error.pos + 1))
     except (ValueError, RecursionError) as error:
@@ -89,5 +93,4 @@ def decode(line: bytes) -> Any:
 
 def encode(message: Dict[str, Any]) -> bytes:
     """One line, its line feed included. Raises ValueError or TypeError for what has no JSON form."""
-    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace") + b"\n"
+    return _ENCODER.encode(message).encode("utf-8", "replace") + b"\n"

@@ -4,7 +4,7 @@ import inspect
 import json
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..definitions import BadResult, DefinitionError
+from ..definitions import BadResult, DefinitionError, parameters_of
 from ..types import Episode, Message, text_of
 
 
@@ -56,7 +56,7 @@ def required_parameters(function: Any) -> List[str]:
 
 def accepted(function: Any, offered: Mapping[str, Any]) -> Dict[str, Any]:
     """Of the offered values those that the function takes by name."""
-    parameters = inspect.signature(function).parameters.values()
+    parameters = parameters_of(function)
     if any(p.kind == p.VAR_KEYWORD for p in parameters):
         return dict(offered)
     names = {p.name for p in parameters if p.kind != p.POSITIONAL_ONLY}
