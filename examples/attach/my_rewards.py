@@ -18,4 +18,4 @@ def right_number(episode: Episode, answer: str) -> Optional[float]:
 async def brief(episode: Episode) -> Score:
     """Falls from 1 to 0 over the first thousand characters that the policy writes."""
     length = sum(len(m.get("content") or "") for m in episode.completion if m["role"] == "assistant")
-    return Score(max(0.0, 1 - length / 1000), success=True, info={"characters": length})
+    return Score(max(0.0, 1 - length / 1000), info={"characters": length})

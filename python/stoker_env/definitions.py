@@ -360,7 +360,8 @@ def score_of(value: Any) -> Score:
     if isinstance(value, Score):
         number = _number(value.reward)
         return Score(number, value.success, value.info)
-    return Score(_number(value))
+    # Right or wrong says a bool; of a number Stoker makes what it knows of the other rewards.
+    return Score(_number(value), value if isinstance(value, bool) else None)
 
 
 def _number(value: Any) -> Optional[float]:

@@ -340,10 +340,9 @@ def _called(value: Any) -> JsonObject:
 
 def _scored(value: Any) -> JsonObject:
     score = definitions.score_of(value)
-    success = score.success
-    if success is None:
-        success = score.reward is not None and score.reward > 0
-    result: JsonObject = {"reward": score.reward, "success": bool(success)}
+    result: JsonObject = {"reward": score.reward}
+    if score.success is not None:
+        result["success"] = bool(score.success)
     if score.info:
         result["info"] = to_json(dict(score.info), "the info of a score")
     return result

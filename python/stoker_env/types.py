@@ -96,7 +96,9 @@ class Observation:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """A reward with more to say. `reward` None: not scored, which is not zero. `success` None: reward above 0."""
+    """A reward with more to say. `reward` None: not scored, which is not zero. `success`: whether the episode counts as
+    solved; None leaves it to Stoker, for which a first reward above 0 is a success and further ones say nothing.
+    """
 
     reward: Optional[float]
     success: Optional[bool] = None

@@ -55,7 +55,7 @@ class OwnTest(AttachTest):
         with self.assertRaisesRegex(RequestError, "the row has no column 'answer'; its columns are: question"):
             self.score(client, "right_number", MESSAGES, {"question": "?"})
         brief = self.score(client, "brief", MESSAGES)
-        self.assertEqual(brief, {"reward": 0.992, "success": True, "info": {"characters": 8}})
+        self.assertEqual(brief, {"reward": 0.992, "info": {"characters": 8}})
 
     def test_tools(self):
         client = self.connect("my_tools:convert", "my_tools:look_up")
@@ -72,7 +72,7 @@ class OwnTest(AttachTest):
             answer = self.step(client, "open" if where == "here" else where)
             if answer["done"]:
                 break
-        self.assertEqual(self.score(client, "Corridor", episode="e"), {"reward": 1.0, "success": True})
+        self.assertEqual(self.score(client, "Corridor", episode="e"), {"reward": 1.0})
 
 
 class TrlTest(AttachTest):
@@ -81,10 +81,10 @@ class TrlTest(AttachTest):
         messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "\\boxed{4}"}]
         for prompt in ("2 + 2?", messages[:1]):  # TRL's standard and conversational forms
             fields = {"prompt": prompt, "ground_truth": "4"}
-            self.assertEqual(self.score(client, "boxed_reward", messages, fields), {"reward": 1.0, "success": True})
+            self.assertEqual(self.score(client, "boxed_reward", messages, fields), {"reward": 1.0})
         self.assertEqual(self.score(client, "boxed_reward", messages, {"ground_truth": "5"})["reward"], 0.0)
         unscored = self.score(client, "boxed_reward", messages, {"ground_truth": None})
-        self.assertEqual(unscored, {"reward": None, "success": False})
+        self.assertEqual(unscored, {"reward": None})
         length = self.score(client, "length_reward", messages, {"prompt": "2 + 2?"})
         self.assertEqual((length["reward"], length["info"]), (-0.001 * 9, {"mean_length": 9.0}))
         self.assertEqual(self.call(client, "multiply", a=6, b=7), "42")
@@ -169,7 +169,7 @@ class VerlTest(AttachTest):
         for answer, score, form in [("#### 1,000", 1.0, True), ("#### 3", 0.1, True), ("3", 0.0, False)]:
             messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": answer}]
             result = self.score(client, "compute_score", messages, fields)
-            self.assertEqual(result, {"reward": score, "success": score > 0, "info": {"format": form}})
+            self.assertEqual(result, {"reward": score, "info": {"format": form}})
         with self.assertRaisesRegex(RequestError, "reward.exception: NotImplementedError: no score for other"):
             self.score(client, "compute_score", MESSAGES, {**fields, "data_source": "other"})
         with self.assertRaisesRegex(RequestError, "reward.bad_result: the row has neither 'reward_model.ground_truth'"):
@@ -213,7 +213,7 @@ class TunixTest(AttachTest):
             self.step(client, "Maybe 5?"), {"messages": [{"role": "user", "content": "higher"}], "done": False}
         )
         self.assertEqual(self.step(client, "Then 7!"), {"messages": [], "done": True})
-        self.assertEqual(self.score(client, "guessing", episode="e"), {"reward": 1.0, "success": True})
+        self.assertEqual(self.score(client, "guessing", episode="e"), {"reward": 1.0})
 
     def test_the_limit_of_steps_is_told_apart(self):
         client = self.connect("tunix_tasks:guessing")

@@ -71,7 +71,7 @@ class RewardTest(unittest.TestCase):
             messages = [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": "#### 18"}]
             task = {"id": "0", "fields": {"question": "How much?", "answer": "#### 18"}}
             result = client.request("score", {"reward": "correct", "task": task, "messages": messages})
-            self.assertEqual(result, {"reward": 1.0, "success": True})
+            self.assertEqual(result, {"reward": 1.0})
 
 
 if __name__ == "__main__":

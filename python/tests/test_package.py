@@ -36,12 +36,12 @@ class TryTest(unittest.TestCase):
             shown[1:5],
             ["[system] Answer with a number.", "[user] Guess a number from 1 to 10.", "[user] Higher.", "even"],
         )
-        self.assertEqual(shown[-2:], ["(done)", 'GuessNumber: {"reward": 0.5, "success": true}'])
+        self.assertEqual(shown[-2:], ["(done)", 'GuessNumber: {"reward": 0.5}'])
 
     def test_a_reward_from_lines(self):
         lines = '/user What is 2 + 2?\n/row {"answer": "4"}\nIt is 4.\n/score\n'
         done = run("try", "my_rewards:right_number", given=lines)
-        self.assertEqual(done.stdout.splitlines()[1:], ['right_number: {"reward": 1.0, "success": true}'])
+        self.assertEqual(done.stdout.splitlines()[1:], ['right_number: {"reward": 1.0}'])
 
     def test_the_readmes_transcript(self):
         with open(os.path.join(ATTACH, "README.md"), encoding="utf-8") as file:
