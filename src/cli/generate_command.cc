@@ -24,7 +24,7 @@ namespace {
 class PrintingSink final : public TokenSink {
  public:
   explicit PrintingSink(const TokenizerPtr& tokenizer, const ChatMlRenderer& renderer)
-      : detokenizer_(tokenizer), renderer_(renderer) {}
+      : detokenizer_(tokenizer, true, TextPosition::kContinues), renderer_(renderer) {}
 
   void accept(const SampledToken& token) override {
     ids_.push_back(token.id);

@@ -3,6 +3,7 @@
 #include "text/bpe.h"
 #include "text/byte_map.h"
 #include "text/tokenizer_part.h"
+#include "text/unigram.h"
 
 namespace stoker {
 namespace {
@@ -153,12 +154,17 @@ class BpeReader {
 
 }  // namespace
 
-ModelVocabulary read_token_model(const TokenizerPart& part, bool byte_level) {
+ModelVocabulary read_token_model(const TokenizerPart& part, bool byte_level, const StringToId& special) {
   // Old files have no type; a list of merges tells BPE from the others.
   if (part.type() == "BPE" || (part.type().empty() && part.has("merges"))) {
     return BpeReader(part, byte_level).read();
   }
-  throw part.unsupported("BPE");
+  if (part.type() == "Unigram" || (part.type().empty() && part.has("unk_id"))) {
+    if (byte_level)
+      throw part.bad("is 'Unigram' behind a ByteLevel pre-tokenizer, which Stoker does not support");
+    return read_unigram_model(part, special);
+  }
+  throw part.unsupported("BPE and Unigram");
 }
 
 }  // namespace stoker

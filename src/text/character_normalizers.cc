@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "text/unicode.h"
+#include "text/unicode_normal_form.h"
 
 namespace stoker {
 namespace {
@@ -44,20 +45,44 @@ class CharacterNormalizer : public Normalizer {
   CharacterMap map_;
 };
 
+// Lower case of characters that came after utf8proc's Unicode 15.
+struct LaterCase {
+  char32_t first;
+  char32_t last;
+  char32_t lower;  // of `first`; those of the others follow
+};
+constexpr LaterCase kLaterCases[] = {
+    {0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0x264},  {0xA7CC, 0xA7CC, 0xA7CD},
+    {0xA7CE, 0xA7CE, 0xA7CF},    {0xA7D2, 0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D4, 0xA7D5},
+    {0xA7DA, 0xA7DA, 0xA7DB},    {0xA7DC, 0xA7DC, 0x19B},  {0x10D50, 0x10D65, 0x10D70},
+    {0x16EA0, 0x16EB8, 0x16EBB},
+};
+
+char32_t lower_of(char32_t code_point) {
+  for (const LaterCase& later : kLaterCases) {
+    if (code_point >= later.first && code_point <= later.last)
+      return later.lower + (code_point - later.first);
+  }
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point)));
+}
+
 bool lower_character(char32_t code_point, std::string& out) {
   if (code_point == 0x130) {  // the only one whose lower case is two characters (Unicode's SpecialCasing)
     out = "i\xCC\x87";
     return true;
   }
-  auto lower =
-      static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point)));
+  char32_t lower = lower_of(code_point);
   if (lower == code_point) return false;
   append_utf8(out, lower);
   return true;
 }
 
-bool drop_nonspacing_mark(char32_t code_point, std::string&) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(code_point)) == UTF8PROC_CATEGORY_MN;
+bool drop_mark(char32_t code_point, std::string&) {
+  if (code_point == 0x1CF2 || code_point == 0x1CF3) return true;  // marks until Unicode 12
+  utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
+  bool mark = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+              category == UTF8PROC_CATEGORY_ME;
+  return mark && !came_after_unicode_9(code_point);
 }
 
 bool nmt_character(char32_t c, std::string& out) {
@@ -136,33 +161,24 @@ class PrependNormalizer : public Normalizer {
 
 class PatternNormalizer : public Normalizer {
  public:
-  PatternNormalizer(RegexPattern pattern, std::string by) : pattern_(std::move(pattern)), by_(std::move(by)) {}
+  PatternNormalizer(RegexSplitter pattern, std::string by)
+      : pattern_(std::move(pattern)), by_(std::move(by)) {}
 
   void normalize(AlignedText& text) const override {
+    std::vector<TextRange> matches;
+    pattern_.find(text.text, matches);
     TextRewriter rewriter(text);
-    for (auto match = next(text.text, 0); match; match = next(text.text, match->end)) {
-      rewriter.keep(match->begin);
-      rewriter.replace(match->end, by_);
+    for (const TextRange& match : matches) {
+      rewriter.keep(match.begin);
+      rewriter.replace(match.end, by_);
     }
     rewriter.finish();
   }
 
-  bool keeps(std::string_view text) const override { return !next(text, 0); }
+  bool keeps(std::string_view text) const override { return text.empty(); }
 
  private:
-  // The next match that is not empty.
-  std::optional<RegexPattern::Match> next(std::string_view text, size_t from) const {
-    while (from <= text.size()) {
-      std::optional<RegexPattern::Match> match = pattern_.find(text, from);
-      if (!match || match->end > match->begin) return match;
-      from = match->end;
-      if (from == text.size()) break;
-      from += utf8_step(text.substr(from)).size;
-    }
-    return std::nullopt;
-  }
-
-  RegexPattern pattern_;
+  RegexSplitter pattern_;
   std::string by_;
 };
 
@@ -173,7 +189,7 @@ std::unique_ptr<const Normalizer> make_lowercase_normalizer() {
 }
 
 std::unique_ptr<const Normalizer> make_strip_accents_normalizer() {
-  return std::make_unique<CharacterNormalizer>(drop_nonspacing_mark);
+  return std::make_unique<CharacterNormalizer>(drop_mark);
 }
 
 std::unique_ptr<const Normalizer> make_nmt_normalizer() {
@@ -188,7 +204,7 @@ std::unique_ptr<const Normalizer> make_prepend_normalizer(std::string prefix) {
   return std::make_unique<PrependNormalizer>(std::move(prefix));
 }
 
-std::unique_ptr<const Normalizer> make_pattern_normalizer(RegexPattern pattern, std::string by) {
+std::unique_ptr<const Normalizer> make_pattern_normalizer(RegexSplitter pattern, std::string by) {
   return std::make_unique<PatternNormalizer>(std::move(pattern), std::move(by));
 }
 

@@ -1,6 +1,12 @@
 #include "text/normalizer.h"
 
+#include <fmt/format.h>
+
+#include "text/base64.h"
+#include "text/character_normalizers.h"
+#include "text/precompiled_normalizer.h"
 #include "text/tokenizer_part.h"
+#include "text/unicode_normal_form.h"
 
 namespace stoker {
 namespace {
@@ -48,14 +54,52 @@ class NormalizerSequence : public Normalizer {
   std::vector<std::unique_ptr<const Normalizer>> steps_;
 };
 
-std::unique_ptr<const Normalizer> read_step(const TokenizerPart& part) {
-  if (part.type() == "Replace") {
-    TokenizerPart pattern = part.member("pattern");
-    std::string from = pattern.text("String");
-    if (from.empty()) throw pattern.bad("is empty");
-    return std::make_unique<ReplaceString>(from, part.text("content"));
+std::unique_ptr<const Normalizer> read_replace(const TokenizerPart& part) {
+  TokenizerPart pattern = part.member("pattern");
+  std::string by = part.text("content");
+  if (pattern.has("Regex")) {
+    try {
+      return make_pattern_normalizer(RegexSplitter(pattern.text("Regex")), std::move(by));
+    } catch (const Error& error) {
+      throw pattern.member("Regex").bad(error.what());
+    }
   }
-  throw part.unsupported("Replace and Sequence");
+  std::string from = pattern.text("String");
+  if (from.empty()) throw pattern.bad("is empty");
+  return std::make_unique<ReplaceString>(std::move(from), std::move(by));
+}
+
+std::unique_ptr<const Normalizer> read_precompiled(const TokenizerPart& part) {
+  TokenizerPart map = part.member("precompiled_charsmap");
+  std::optional<std::string> bytes = decode_base64(part.text("precompiled_charsmap"));
+  if (!bytes) throw map.bad("is no base64");
+  // "longest_match" is Stoker's own, for maps out of a SentencePiece file.
+  bool longest = part.flag("longest_match", false);
+  std::string problem;
+  std::unique_ptr<const Normalizer> normalizer = make_precompiled_normalizer(
+      *bytes, longest ? CharsmapMatch::kLongest : CharsmapMatch::kGrapheme, problem);
+  if (normalizer == nullptr) throw map.bad(problem);
+  return normalizer;
+}
+
+std::unique_ptr<const Normalizer> read_step(const TokenizerPart& part) {
+  std::string type = part.type();
+  if (type == "NFC") return make_unicode_normalizer(NormalForm::kNfc);
+  if (type == "NFD") return make_unicode_normalizer(NormalForm::kNfd);
+  if (type == "NFKC") return make_unicode_normalizer(NormalForm::kNfkc);
+  if (type == "NFKD") return make_unicode_normalizer(NormalForm::kNfkd);
+  if (type == "Lowercase") return make_lowercase_normalizer();
+  if (type == "StripAccents") return make_strip_accents_normalizer();
+  if (type == "Nmt") return make_nmt_normalizer();
+  if (type == "Strip") {
+    return make_strip_normalizer(part.flag("strip_left", true), part.flag("strip_right", true));
+  }
+  if (type == "Prepend") return make_prepend_normalizer(part.text("prepend"));
+  if (type == "Replace") return read_replace(part);
+  if (type == "Precompiled") return read_precompiled(part);
+  throw part.unsupported(
+      "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt, Prepend, Replace, Precompiled and "
+      "Sequence");
 }
 
 }  // namespace
@@ -102,6 +146,7 @@ std::unique_ptr<const Normalizer> read_normalizer(const TokenizerPart& part) {
   if (part.json().is_null()) return nullptr;
   std::vector<std::unique_ptr<const Normalizer>> steps;
   for (const TokenizerPart& step : part.flattened("normalizers")) steps.push_back(read_step(step));
+  if (steps.empty()) return nullptr;
   if (steps.size() == 1) return std::move(steps[0]);
   return std::make_unique<NormalizerSequence>(std::move(steps));
 }

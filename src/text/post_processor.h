@@ -14,6 +14,10 @@ class TokenizerPart;
 struct PostProcessor {
   std::vector<int32_t> before;
   std::vector<int32_t> after;
+
+  // `ids` with the tokens around them; those that are there already are not put there again (TPL-07), so that
+  // a rendered prompt keeps one BOS.
+  std::vector<int32_t> surround(const std::vector<int32_t>& ids) const;
 };
 
 // Reads the member "post_processor"; null gives nothing to add. `ids` names all tokens, added ones too.

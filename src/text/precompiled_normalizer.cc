@@ -67,8 +67,8 @@ class Charsmap {
   std::string_view replacements_;
 };
 
-// Bytes of the grapheme cluster at the start of `text`, which starts with a whole character; invalid bytes end
-// one.
+// Bytes of the grapheme cluster at the start of `text`, which starts with a whole character; invalid bytes
+// end one.
 size_t grapheme_size(std::string_view text) {
   Utf8Step step = utf8_step(text);
   size_t size = step.size;

@@ -18,9 +18,9 @@ enum class CharsmapMatch {
   kLongest,
 };
 
-// SentencePiece's compiled map of characters (precompiled_charsmap): the size of a double-array trie in bytes,
-// the trie, then the replacements, each ended by a zero byte. Empty when `charsmap` is broken; `problem` then
-// says how. Reads nothing outside `charsmap`.
+// SentencePiece's compiled map of characters (precompiled_charsmap): the size of a double-array trie in
+// bytes, the trie, then the replacements, each ended by a zero byte. Empty when `charsmap` is broken;
+// `problem` then says how. Reads nothing outside `charsmap`.
 std::unique_ptr<const Normalizer> make_precompiled_normalizer(std::string_view charsmap, CharsmapMatch match,
                                                               std::string& problem);
 

@@ -50,7 +50,8 @@ struct ModelVocabulary {
 };
 
 // `part` is the member "model"; `byte_level`: words are bytes and names are written in GPT-2's map
-// (byte_map.h), else both are UTF-8. Throws Error(kInput) naming the file and the place.
-ModelVocabulary read_token_model(const TokenizerPart& part, bool byte_level);
+// (byte_map.h), else both are UTF-8. `special`: names of special tokens, which text never becomes by itself.
+// Throws Error(kInput) naming the file and the place.
+ModelVocabulary read_token_model(const TokenizerPart& part, bool byte_level, const StringToId& special);
 
 }  // namespace stoker

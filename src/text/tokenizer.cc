@@ -248,8 +248,11 @@ const PostProcessor& Tokenizer::post_processor() const { return state_->post_pro
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) const {
   std::string bytes;
   bytes.reserve(ids.size() * 4);
+  bool first = !state_->first_bytes.empty();
   for (int32_t id : ids) {
-    if (keep_special || !is_special(id)) bytes += token_bytes(id);
+    if (!keep_special && is_special(id)) continue;
+    bytes += first ? first_token_bytes(id) : token_bytes(id);
+    first = first && !has_token(id);
   }
   size_t dropped = 0;
   while (dropped < state_->dropped_leading_blanks && dropped < bytes.size() && bytes[dropped] == ' ')
@@ -260,6 +263,13 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) c
 std::string_view Tokenizer::token_bytes(int32_t id) const {
   return has_token(id) ? std::string_view(state_->tokens[id].bytes) : std::string_view();
 }
+
+std::string_view Tokenizer::first_token_bytes(int32_t id) const {
+  auto found = state_->first_bytes.find(id);
+  return found == state_->first_bytes.end() ? token_bytes(id) : std::string_view(found->second);
+}
+
+size_t Tokenizer::dropped_leading_blanks() const { return state_->dropped_leading_blanks; }
 
 std::optional<int32_t> Tokenizer::token_to_id(std::string_view name) const {
   auto found = state_->ids.find(name);

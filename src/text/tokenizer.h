@@ -74,6 +74,10 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> ids, bool keep_special = true) const;
   // The bytes of one token, empty for an id without a token. Valid as long as the tokenizer.
   std::string_view token_bytes(int32_t id) const;
+  // The same where the token is the first one of the decoded text.
+  std::string_view first_token_bytes(int32_t id) const;
+  // How many blanks are dropped where the decoded text starts with them.
+  size_t dropped_leading_blanks() const;
 
   // An added token by its content, else a vocabulary token by its name in the file.
   std::optional<int32_t> token_to_id(std::string_view name) const;

@@ -43,9 +43,24 @@ class TokenizerReader {
     return {value == nullptr ? null : *value, key, what_};
   }
 
+  // Contents of the added tokens marked special, as far as they are well formed.
+  StringToId special_tokens() const {
+    StringToId special;
+    const Json& list = part("added_tokens").json();
+    if (!list.is_array()) return special;
+    for (const Json& entry : list.as_array()) {
+      const Json* content = entry.find("content");
+      const Json* flag = entry.find("special");
+      bool is_special = flag != nullptr && flag->is_bool() && flag->as_bool();
+      if (is_special && content != nullptr && content->is_string()) special.emplace(content->as_string(), 0);
+    }
+    return special;
+  }
+
   void read_model() {
     if (json_.find("model") == nullptr) throw part("model").bad("is missing");
-    ModelVocabulary vocabulary = read_token_model(part("model"), state_->pretokenizer.byte_level());
+    ModelVocabulary vocabulary =
+        read_token_model(part("model"), state_->pretokenizer.byte_level(), special_tokens());
     state_->model = std::move(vocabulary.model);
     state_->ids = std::move(vocabulary.ids);
     state_->tokens.resize(vocabulary.names.size());
@@ -53,7 +68,14 @@ class TokenizerReader {
       if (!vocabulary.present[id]) continue;
       state_->tokens[id].present = true;
       state_->tokens[id].bytes = decoder_->bytes(vocabulary.names[id], false);
+      keep_first_bytes(static_cast<int32_t>(id), vocabulary.names[id], false);
     }
+  }
+
+  void keep_first_bytes(int32_t id, std::string_view name, bool added) {
+    state_->first_bytes.erase(id);
+    std::string bytes = decoder_->first_bytes(name, added);
+    if (bytes != state_->tokens[id].bytes) state_->first_bytes.emplace(id, std::move(bytes));
   }
 
   void read_added_tokens() {
@@ -82,6 +104,7 @@ class TokenizerReader {
     if (fresh && target.present)
       throw entry.bad(fmt::format("has id {}, which another token has too", token.id));
     target = {decoder_->bytes(token.content, true), true, token.special, token.is_control()};
+    keep_first_bytes(token.id, token.content, true);
   }
 
   static AddedToken read_added_token(const TokenizerPart& entry) {

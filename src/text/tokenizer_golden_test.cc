@@ -23,7 +23,7 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, A
 
 // One test a tokenizer: the large files take a second to load.
 class PublicTokenizer : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, PublicTokenizer, testing::Values("llama3_1", "gemma3"),
+INSTANTIATE_TEST_SUITE_P(All, PublicTokenizer, testing::Values("llama3_1", "gemma3", "qwen3"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(PublicTokenizer, TOK_01_07_09_11_EqualsTheRecordedGoldens) {

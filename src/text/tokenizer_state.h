@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "text/added_tokens.h"
@@ -55,6 +56,8 @@ struct TokenizerState {
   std::unique_ptr<const TokenModel> model;
   PostProcessor post_processor;
   size_t dropped_leading_blanks = 0;  // where decoded text starts with them
+  // Tokens whose bytes differ where they are the first to be decoded.
+  std::unordered_map<int32_t, std::string> first_bytes;
   mutable ScratchPool scratches;
 };
 

@@ -14,28 +14,24 @@
 namespace stoker {
 namespace {
 
-// Characters with a decomposition, a combining class or a composition that came after Unicode 9, up to the
-// version of utf8proc (15). [first, last].
+// Marks and characters with a decomposition that came after Unicode 9, up to the version of utf8proc (15);
+// with them others of that time between them. [first, last].
 constexpr std::pair<char32_t, char32_t> kAfterUnicode9[] = {
-    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
-    {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},
-    {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x10781, 0x107BA},
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
+    {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},     {0xCF3, 0xCF3},     {0xD00, 0xD00},
+    {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},
+    {0x180F, 0x180F},   {0x1ABF, 0x1ACE},   {0x1CF7, 0x1CF7},   {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},
+    {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xA8FF, 0xA8FF},   {0xAB69, 0xAB69},   {0x10781, 0x107BA},
     {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85},
-    {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11930, 0x11930},
-    {0x11935, 0x11935}, {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0},
-    {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D45}, {0x11D97, 0x11D97},
-    {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E030, 0x1E08F}, {0x1E130, 0x1E136},
-    {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1FBF0, 0x1FBF9},
-};
+    {0x11070, 0x11074}, {0x110C2, 0x110C2}, {0x11145, 0x11146}, {0x111C9, 0x111C9}, {0x111CE, 0x111CF},
+    {0x11241, 0x11241}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x1182C, 0x1183A}, {0x11930, 0x11943},
+    {0x119D1, 0x119E4}, {0x11A01, 0x11A0A}, {0x11A33, 0x11A5B}, {0x11A8A, 0x11A99}, {0x11D31, 0x11D47},
+    {0x11D8A, 0x11D97}, {0x11EF3, 0x11F03}, {0x11F34, 0x11F42}, {0x13440, 0x13455}, {0x16F4F, 0x16F4F},
+    {0x16F7F, 0x16F87}, {0x16FE4, 0x16FF1}, {0x1CF00, 0x1CF46}, {0x1E030, 0x1E08F}, {0x1E130, 0x1E136},
+    {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1FBF0, 0x1FBF9}};
 
 // Above these nothing but what is handled like any other starter.
 constexpr char32_t kTableEnd = 0x2FA20;
-
-bool came_later(char32_t code_point) {
-  auto after = std::upper_bound(std::begin(kAfterUnicode9), std::end(kAfterUnicode9), code_point,
-                                [](char32_t value, const auto& range) { return value < range.first; });
-  return after != std::begin(kAfterUnicode9) && code_point <= std::prev(after)->second;
-}
 
 using CodePoints = std::vector<utf8proc_int32_t>;
 
@@ -138,8 +134,8 @@ class UnicodeNormalizer : public Normalizer {
   }
 
  private:
-  // Settled: stays as it is and starts a segment, whatever stands around it, but for what may follow and change
-  // with it.
+  // Settled: stays as it is and starts a segment, whatever stands around it, but for what may follow and
+  // change with it.
   bool settled(char32_t code_point) const { return code_point >= kTableEnd || settled_[code_point]; }
   // Nothing in front of the character can change with it.
   bool starts_segment(char32_t code_point) const {
@@ -147,7 +143,7 @@ class UnicodeNormalizer : public Normalizer {
   }
 
   void classify(char32_t code_point) {
-    if ((code_point >= 0xD800 && code_point < 0xE000) || came_later(code_point)) {
+    if ((code_point >= 0xD800 && code_point < 0xE000) || came_after_unicode_9(code_point)) {
       settled_[code_point] = starts_segment_[code_point] = true;
       return;
     }
@@ -206,6 +202,12 @@ class UnicodeNormalizer : public Normalizer {
 };
 
 }  // namespace
+
+bool came_after_unicode_9(char32_t code_point) {
+  auto after = std::upper_bound(std::begin(kAfterUnicode9), std::end(kAfterUnicode9), code_point,
+                                [](char32_t value, const auto& range) { return value < range.first; });
+  return after != std::begin(kAfterUnicode9) && code_point <= std::prev(after)->second;
+}
 
 std::unique_ptr<const Normalizer> make_unicode_normalizer(NormalForm form) {
   return std::make_unique<UnicodeNormalizer>(form);

@@ -159,7 +159,8 @@ class UnigramReader {
     }
     std::optional<std::array<int32_t, 256>> bytes;
     if (part_.flag("byte_fallback", false)) bytes = read_byte_tokens();
-    if (!unknown && !bytes) throw part_.bad("has neither byte tokens nor an unk_id, so that text would be lost");
+    if (!unknown && !bytes)
+      throw part_.bad("has neither byte tokens nor an unk_id, so that text would be lost");
     result_.model = std::make_unique<UnigramModel>(tokens_, unknown, bytes);
     return std::move(result_);
   }

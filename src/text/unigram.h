@@ -12,9 +12,10 @@
 namespace stoker {
 
 // The unigram language model over subwords (Kudo 2018, "Subword regularization", section 3.2): of all ways to
-// cut a word into tokens, the one with the largest sum of scores. Scores are added from the left in float64 and
-// of equal sums the one found first stays, as Hugging Face's tokenizers do (tokenizers/src/models/unigram), so
-// the tokens are the same. Takes O(n) steps for a word of n bytes and a vocabulary of bounded token length.
+// cut a word into tokens, the one with the largest sum of scores. Scores are added from the left in float64
+// and of equal sums the one found first stays, as Hugging Face's tokenizers do
+// (tokenizers/src/models/unigram), so the tokens are the same. Takes O(n) steps for a word of n bytes and a
+// vocabulary of bounded token length.
 class UnigramModel : public TokenModel {
  public:
   // A token by its id; `matches` false: never found in text (a control token, a byte).
@@ -74,8 +75,8 @@ class UnigramModel : public TokenModel {
 class TokenizerPart;
 
 // Reads the member "model" of the type Unigram. Tokens named in `hidden` (control tokens) are never found in
-// text; nor are byte tokens and the unknown token, as in SentencePiece. Throws Error(kInput) naming the file and
-// the place.
+// text; nor are byte tokens and the unknown token, as in SentencePiece. Throws Error(kInput) naming the file
+// and the place.
 ModelVocabulary read_unigram_model(const TokenizerPart& part, const StringToId& hidden);
 
 }  // namespace stoker
