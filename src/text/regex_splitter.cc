@@ -35,8 +35,12 @@ void refuse_other_dialects(const std::string& regex) {
   if (regex.find("&&") != std::string::npos) {
     throw input_error("has a class intersection ('&&'), which Stoker does not support");
   }
-  if (regex.find("}+") != std::string::npos) {
-    throw input_error("repeats an interval ('}+'), which engines read differently");
+  for (size_t end = regex.find("}+"); end != std::string::npos; end = regex.find("}+", end + 1)) {
+    // "{2,3}+", not "\\p{L}+".
+    size_t digits = regex.find_last_not_of("0123456789,", end - 1);
+    if (digits != std::string::npos && digits + 1 < end && regex[digits] == '{') {
+      throw input_error("repeats an interval ('}+'), which engines read differently");
+    }
   }
 }
 
