@@ -56,6 +56,20 @@ struct GenerateArguments {
   int threads = 0;
 };
 
+struct SimulateArguments {
+  std::filesystem::path scenario;        // TOML file; empty: the defaults
+  std::vector<std::string> assignments;  // key=value, in order
+  std::filesystem::path json;            // figures go here too; empty: nowhere
+};
+
+struct BenchAsyncArguments {
+  std::vector<std::string> regimes = {"R1", "R2", "R3"};
+  int64_t steps = 230;
+  int64_t seeds = 5;
+  std::filesystem::path json;      // figures go here too; empty: nowhere
+  std::filesystem::path markdown;  // the tables go here too; empty: nowhere
+};
+
 // Each runs one verb and returns the exit status; wrong input and failures are thrown as Error.
 int run_init(const InitArguments& arguments);
 int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts);
@@ -64,6 +78,8 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts);
 int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts);
 int run_episodes(const EpisodesArguments& arguments);
 int run_replay(const std::filesystem::path& run_folder);
+int run_simulate(const SimulateArguments& arguments);
+int run_bench_async(const BenchAsyncArguments& arguments);
 int run_doctor();
 int run_keys();
 

@@ -78,6 +78,8 @@ struct Invocation {
   GenerateArguments generate;
   EpisodesArguments episodes;
   std::filesystem::path replay_folder;
+  SimulateArguments simulate;
+  BenchAsyncArguments bench_async;
   std::function<int(InterruptWatch&)> chosen;
 };
 
@@ -144,6 +146,37 @@ void add_looking_verbs(CLI::App& app, Invocation& invocation) {
   verb->callback([&] { invocation.chosen = [](InterruptWatch&) { return run_keys(); }; });
 }
 
+void add_simulation_verbs(CLI::App& app, Invocation& invocation) {
+  auto* verb = app.add_subcommand("simulate", "Play a training run on a virtual clock, in seconds for hours");
+  verb->add_option("SCENARIO.toml", invocation.simulate.scenario, "Scenario; without it, the defaults");
+  verb->add_option("key=value", invocation.simulate.assignments,
+                   "Overrides of the scenario, for example max_ahead=2 law.kind=pareto");
+  verb->add_option("--json", invocation.simulate.json, "Write the printed figures to this file too");
+  verb->callback([&] {
+    SimulateArguments& given = invocation.simulate;
+    if (given.scenario.string().find('=') != std::string::npos) {  // an override, and no file
+      given.assignments.insert(given.assignments.begin(), given.scenario.string());
+      given.scenario.clear();
+    }
+    invocation.chosen = [&](InterruptWatch&) { return run_simulate(given); };
+  });
+
+  auto* bench = app.add_subcommand("bench", "Benchmarks of training set-ups");
+  bench->require_subcommand(1);
+  verb = bench->add_subcommand("async", "Synchronous against asynchronous training, on a virtual clock");
+  verb->add_option("--regimes", invocation.bench_async.regimes,
+                   "R1 bound by latency, R2 by the trainer, R3 by generation")
+      ->check(CLI::IsMember({"R1", "R2", "R3"}));
+  verb->add_option("--steps", invocation.bench_async.steps, "Steps of each run, 30 of them warm-up")
+      ->check(CLI::Range(int64_t{31}, int64_t{1} << 32));
+  verb->add_option("--seeds", invocation.bench_async.seeds, "Seeds, the same for every arm")
+      ->check(CLI::Range(1, 10000));
+  verb->add_option("--json", invocation.bench_async.json, "Write the figures to this file too");
+  verb->add_option("--markdown", invocation.bench_async.markdown, "Write the tables to this file too");
+  verb->callback(
+      [&] { invocation.chosen = [&](InterruptWatch&) { return run_bench_async(invocation.bench_async); }; });
+}
+
 int command_line(int argument_count, char** argument_values) {
   CLI::App app{"Stoker trains language-model agents by reinforcement learning."};
   app.require_subcommand(1);
@@ -156,6 +189,7 @@ int command_line(int argument_count, char** argument_values) {
   add_model_verbs(app, invocation);
   add_run_verbs(app, invocation);
   add_looking_verbs(app, invocation);
+  add_simulation_verbs(app, invocation);
 
   refuse_unknown_verb(app, argument_count, argument_values);
   try {

@@ -95,7 +95,9 @@ struct Controller::State {
   int64_t trained = 0;                // version after the last step
   int64_t served = 0;                 // version that the engine serves
   std::optional<int64_t> publishing;  // version that is under way
+  int64_t publishing_batches = 0;     // trained_batches when it was decided
   int64_t trained_batches = 0;        // of this run
+  int64_t served_batches = 0;         // of those: the engine serves what they led to
   int64_t dispatched = 0;             // groups, less those dropped
 
   uint64_t next_ordinal = 0;
@@ -199,6 +201,7 @@ void Controller::State::skip_step() {
   if (!batch_in_training) throw internal_error("A step was skipped of which the controller gave no batch.");
   batch_in_training = false;
   ++trained_batches;
+  if (trained <= served) served_batches = trained_batches;
 }
 
 void Controller::State::finish_step(const RunEvent& event) {
@@ -210,6 +213,7 @@ void Controller::State::finish_step(const RunEvent& event) {
   batch_in_training = false;
   ++trained_batches;
   trained = event.version;
+  if (trained <= served) served_batches = trained_batches;
   staleness_changed = true;
 }
 
@@ -220,6 +224,7 @@ void Controller::State::finish_publication(const RunEvent& event) {
   }
   publishing.reset();
   served = event.version;
+  served_batches = trained <= served ? trained_batches : publishing_batches;
 }
 
 // They are over for their group, and hold their slots until they have ended.
@@ -321,6 +326,7 @@ std::vector<uint64_t> Controller::State::next_batch() const {
 void Controller::State::publish() {
   if (publishing || trained <= served) return;
   publishing = trained;
+  publishing_batches = trained_batches;
   decisions.push_back({.kind = DecisionKind::kPublish, .version = trained});
 }
 
@@ -347,7 +353,7 @@ std::optional<uint64_t> Controller::State::take_ordinal() {
 
 void Controller::State::admit() {
   if (trained - served > std::min<int64_t>(options.max_ahead, options.max_staleness)) return;
-  const int64_t batches = std::min(options.max_ahead + trained_batches + 1, batch_limit());
+  const int64_t batches = std::min(options.max_ahead + served_batches + 1, batch_limit());
   const int64_t groups_allowed = batches * options.groups_per_batch;
   while (dispatched < groups_allowed && running + options.group_size <= options.max_concurrent_episodes) {
     const std::optional<uint64_t> ordinal = take_ordinal();

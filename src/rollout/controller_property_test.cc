@@ -96,6 +96,7 @@ class RandomWorld {
   void finish_publication() {
     served_ = publishing_;
     publishing_ = -1;
+    served_batches_ = trained_ == served_ ? batches_ : publishing_batches_;
     handle({.kind = RunEventKind::kPublished, .version = served_});
   }
 
@@ -104,6 +105,7 @@ class RandomWorld {
       training_ = false;
       if (random_.below(20) == 0) {  // nothing to train in it: no step
         ++batches_;
+        if (trained_ == served_) served_batches_ = batches_;
         trainer_waiting_ = true;
         return handle({.kind = RunEventKind::kTrainerReady});
       }
@@ -148,6 +150,7 @@ class RandomWorld {
         EXPECT_EQ(publishing_, -1);
         EXPECT_EQ(decision.version, trained_);
         publishing_ = decision.version;
+        publishing_batches_ = batches_;
         return;
       case DecisionKind::kFinish:
       case DecisionKind::kGiveUp:
@@ -165,7 +168,7 @@ class RandomWorld {
     if (open_.emplace(id.task_ordinal, OpenGroup{.dispatch_version = served_}).second) {
       EXPECT_LE(trained_ - served_, options_.max_ahead);
       EXPECT_LE(static_cast<int64_t>(open_.size() + consumed_.size()),
-                (options_.max_ahead + batches_ + 1) * options_.groups_per_batch);
+                (options_.max_ahead + served_batches_ + 1) * options_.groups_per_batch);
       EXPECT_TRUE(ordinals_.insert(id.task_ordinal).second) << "an ordinal was dispatched twice";
     }
   }
@@ -202,7 +205,7 @@ class RandomWorld {
   // When admission allows another group, it has been started.
   void check_never_idle() const {
     if (trained_ - served_ > std::min<int64_t>(options_.max_ahead, options_.max_staleness)) return;
-    const int64_t batches = std::min(options_.max_ahead + batches_ + 1, options_.total_steps);
+    const int64_t batches = std::min(options_.max_ahead + served_batches_ + 1, options_.total_steps);
     const bool allowed =
         static_cast<int64_t>(open_.size() + consumed_.size()) < batches * options_.groups_per_batch;
     const bool fits =
@@ -241,6 +244,7 @@ class RandomWorld {
   std::map<uint64_t, OpenGroup> open_;
   std::set<uint64_t> ordinals_, consumed_, dropped_;
   int64_t trained_ = 0, served_ = 0, publishing_ = -1, batches_ = 0;
+  int64_t publishing_batches_ = 0, served_batches_ = 0;
   bool training_ = false, trainer_waiting_ = false, over_ = false;
   std::string finish_reason_;
 };

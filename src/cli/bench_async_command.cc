@@ -1,0 +1,104 @@
+#include <fmt/core.h>
+
+#include <string>
+#include <vector>
+
+#include "base/figure_report.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "simulation/async_protocol.h"
+#include "simulation/simulate.h"
+
+namespace stoker {
+namespace {
+
+std::string slug(const std::string& name) {
+  std::string result;
+  for (char c : name) {
+    if (c == ',' || c == '>') continue;
+    result += c == ' ' || c == '+' ? '_' : c;
+  }
+  return result;
+}
+
+// The runs of one arm under one law, one a seed.
+std::vector<SimulationResult> play(const Scenario& base, const BenchAsyncArguments& arguments) {
+  std::vector<SimulationResult> results;
+  for (int64_t seed = 1; seed <= arguments.seeds; ++seed) {
+    Scenario scenario = base;
+    scenario.steps = arguments.steps;
+    scenario.seed = seed;
+    results.push_back(simulate(scenario));
+  }
+  return results;
+}
+
+template <typename Value>
+double mean_of(const std::vector<SimulationResult>& results, Value value) {
+  double sum = 0;
+  for (const SimulationResult& result : results) sum += value(result);
+  return sum / static_cast<double>(results.size());
+}
+
+// "9.67x L0.98": throughput over the baseline's, and trained over dispatched length where they differ.
+std::string cell(const Interval& speed, double length) {
+  std::string text = fmt::format("{:.2f}x [{:.2f}, {:.2f}]", speed.mean, speed.low, speed.high);
+  if (length < 0.98 || length > 1.02) text += fmt::format(" L{:.2f}", length);
+  return text;
+}
+
+std::string play_regime(const std::string& name, const BenchAsyncArguments& arguments, FigureReport& report) {
+  const std::vector<NamedLaw> laws = protocol_laws();
+  const std::vector<Arm> arms = protocol_arms();
+  std::string header = "| arm |", rule = "|---|";
+  for (const NamedLaw& law : laws) header += " " + law.name + " |", rule += "---|";
+  std::vector<std::string> rows(arms.size());
+  for (const NamedLaw& law : laws) {
+    std::vector<SimulationResult> baseline;
+    for (size_t i = 0; i < arms.size(); ++i) {
+      Scenario base = regime(name);
+      base.law = law.law;
+      const std::vector<SimulationResult> results = play(arms[i].apply(base), arguments);
+      if (i == 0) baseline = results;
+      std::vector<double> ratios;
+      for (size_t seed = 0; seed < results.size(); ++seed) {
+        ratios.push_back(results[seed].trajectories_per_hour / baseline[seed].trajectories_per_hour);
+      }
+      const double length = mean_of(results, [](const auto& result) { return result.length_ratio; });
+      rows[i] += " " + cell(bootstrap_interval(ratios), length) + " |";
+      const std::string prefix = slug(name + "/" + law.name + "/" + arms[i].name) + "/";
+      report.add(
+          {.name = prefix + "trajectories_per_hour",
+           .value = mean_of(results, [](const auto& result) { return result.trajectories_per_hour; }),
+           .unit = "1/h",
+           .baseline = mean_of(baseline, [](const auto& result) { return result.trajectories_per_hour; }),
+           .seed = {}});
+      report.add(prefix + "length_ratio", length, "");
+      report.add(prefix + "lag_mean", mean_of(results, [](const auto& result) { return result.lag_mean; }),
+                 "versions");
+      report.add(prefix + "lag_p95", mean_of(results, [](const auto& result) { return result.lag_p95; }),
+                 "versions");
+    }
+  }
+  std::string table = "### " + name + "\n\n" + header + "\n" + rule + "\n";
+  for (size_t i = 0; i < arms.size(); ++i) table += "| " + arms[i].name + " |" + rows[i] + "\n";
+  return table;
+}
+
+}  // namespace
+
+int run_bench_async(const BenchAsyncArguments& arguments) {
+  FigureReport report;
+  std::string text = fmt::format(
+      "Trajectories per hour over those of colocated synchronous training, mean over {} paired seeds with "
+      "its "
+      "95 % bootstrap interval; {} steps, 30 of them warm-up; L: mean trained over mean dispatched length.\n",
+      arguments.seeds, arguments.steps);
+  for (const std::string& name : arguments.regimes) text += "\n" + play_regime(name, arguments, report);
+  fmt::print("\n{}", text);
+  if (!arguments.json.empty()) report.write(arguments.json);
+  if (!arguments.markdown.empty()) write_file_atomic(arguments.markdown, text);
+  return kExitDone;
+}
+
+}  // namespace stoker

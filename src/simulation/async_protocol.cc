@@ -1,0 +1,96 @@
+#include "simulation/async_protocol.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace stoker {
+namespace {
+
+Scenario with_depth(Scenario scenario, int max_ahead) {
+  scenario.max_ahead = max_ahead;
+  return scenario;
+}
+
+Scenario with_cap(Scenario scenario, int64_t max_staleness, const char* action) {
+  scenario.max_ahead = 4;
+  scenario.max_staleness = max_staleness;
+  scenario.stale_action = action;
+  return scenario;
+}
+
+Scenario colocated(Scenario scenario) {
+  scenario.max_ahead = 0;
+  scenario.train_seconds /= 2;
+  scenario.publish_seconds = 15;
+  scenario.engine_tokens_per_second *= 2;
+  scenario.max_concurrent_episodes = 1024;
+  return scenario;
+}
+
+}  // namespace
+
+std::vector<NamedLaw> protocol_laws() {
+  return {{"constant", {.kind = "constant"}},
+          {"logn 0.5", {.kind = "lognormal", .cv = 0.5}},
+          {"logn 1", {.kind = "lognormal", .cv = 1}},
+          {"logn 2", {.kind = "lognormal", .cv = 2}},
+          {"Pareto 1.5", {.kind = "pareto", .alpha = 1.5}},
+          {"bimodal", {.kind = "bimodal"}},
+          {"bimodal + time-out", {.kind = "bimodal", .time_out = 3}}};
+}
+
+Scenario regime(const std::string& name) {
+  Scenario scenario;
+  if (name == "R1") return scenario;
+  scenario.sequence_tokens_per_second = 200;
+  scenario.tool_seconds = 5;
+  if (name == "R2") return scenario;
+  scenario.train_seconds = 15;
+  if (name == "R3") return scenario;
+  throw input_error("There is no regime '" + name + "'; the regimes are R1, R2 and R3.");
+}
+
+std::vector<Arm> protocol_arms() {
+  return {{"sync, colocated", colocated},
+          {"sync", [](Scenario s) { return with_depth(s, 0); }},
+          {"eta 1", [](Scenario s) { return with_depth(s, 1); }},
+          {"eta 2", [](Scenario s) { return with_depth(s, 2); }},
+          {"eta 4", [](Scenario s) { return with_depth(s, 4); }},
+          {"eta 4, completion order",
+           [](Scenario s) {
+             s.batch_order = "completion";
+             return with_depth(s, 4);
+           }},
+          {"eta 4, strict order",
+           [](Scenario s) {
+             s.batch_order = "strict";
+             return with_depth(s, 4);
+           }},
+          {"eta 4, cancel > 12", [](Scenario s) { return with_cap(s, 12, "cancel"); }},
+          {"eta 4, cancel > 24", [](Scenario s) { return with_cap(s, 24, "cancel"); }},
+          {"eta 4, drop > 24", [](Scenario s) { return with_cap(s, 24, "drop"); }},
+          {"eta 4, wait at 12", [](Scenario s) { return with_cap(s, 12, "wait"); }}};
+}
+
+Interval bootstrap_interval(const std::vector<double>& ratios) {
+  constexpr int kResamples = 2000;
+  const auto mean_of = [&](auto draw) {
+    double sum = 0;
+    for (size_t i = 0; i < ratios.size(); ++i) sum += ratios[draw(i)];
+    return sum / static_cast<double>(ratios.size());
+  };
+  RandomStream random({.run_seed = 0x5eed, .purpose = RandomPurpose::kData});
+  std::vector<double> means;
+  for (int i = 0; i < kResamples; ++i) {
+    means.push_back(mean_of([&](size_t) { return random.below(ratios.size()); }));
+  }
+  std::sort(means.begin(), means.end());
+  return {.low = means[kResamples * 25 / 1000],
+          .mean = mean_of([](size_t i) { return i; }),
+          .high = means[kResamples * 975 / 1000 - 1]};
+}
+
+}  // namespace stoker

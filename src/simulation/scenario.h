@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "rollout/controller.h"
+#include "simulation/latency_law.h"
+#include "simulation/processor_sharing_engine.h"
+
+namespace stoker {
+
+// A simulated training run: what the work is like, what the machines can do, and how the controller is set.
+// The defaults are the latency-bound regime R1 of docs/simulation.md.
+struct Scenario {
+  LatencyLaw law;
+  double sample_cv = 0.25;
+  int turns = 4;
+  double tokens = 4000;
+  double tool_seconds = 30;
+
+  double engine_tokens_per_second = 17066;
+  double sequence_tokens_per_second = 60;
+  double train_seconds = 60;
+  double publish_seconds = 5;
+
+  int groups_per_step = 32;
+  int group_size = 8;
+  int max_concurrent_episodes = 512;
+  int max_ahead = 4;
+  int64_t max_staleness = 1 << 20;
+  std::string stale_action = "drop";
+  std::string batch_order = "oldest";
+
+  int64_t steps = 230;
+  int64_t warm_up_steps = 30;
+  int64_t seed = 1;
+
+  template <typename V>
+  void for_each_field(V& visit) {
+    visit.section("law", law, "How long episodes are, against each other.");
+    visit("sample_cv", sample_cv, "Coefficient of variation between the episodes of a group.", at_least(0));
+    visit("turns", turns, "Turns of an episode, each of generation and then a tool.", at_least(1));
+    visit("tokens", tokens, "Sampled tokens of an episode of scale 1.", at_least(1));
+    visit("tool_seconds", tool_seconds, "Seconds in tools of an episode of scale 1.", at_least(0));
+    visit("engine_tokens_per_second", engine_tokens_per_second, "Capacity of the engine.", above(0));
+    visit("sequence_tokens_per_second", sequence_tokens_per_second, "Most that one sequence gets of it.",
+          above(0));
+    visit("train_seconds", train_seconds, "Seconds of one training step.", above(0));
+    visit("publish_seconds", publish_seconds, "Seconds in which new weights stop the engine.", at_least(0));
+    visit("groups_per_step", groups_per_step, "Groups (tasks) of one step.", at_least(1));
+    visit("group_size", group_size, "Episodes of one group.", at_least(1));
+    visit("max_concurrent_episodes", max_concurrent_episodes, "Episodes that run at once.", at_least(1));
+    visit("max_ahead", max_ahead, "Batches that dispatch may run ahead of training; 0: synchronous.",
+          at_least(0));
+    visit("max_staleness", max_staleness, "The cap: no token is trained that is older.", at_least(0));
+    visit("stale_action", stale_action, "What happens at the cap.",
+          one_of({"drop", "cancel", "wait", "mask"}));
+    visit("batch_order", batch_order, "The groups of a batch.", one_of({"oldest", "completion", "strict"}));
+    visit("steps", steps, "Steps of the run, those before the measurement included.", at_least(1));
+    visit("warm_up_steps", warm_up_steps, "Steps before the measurement begins.", at_least(0));
+    visit("seed", seed, "Of the work and of the schedule.", at_least(0));
+  }
+};
+
+// Reads a TOML file (empty: the defaults) and key=value overrides. Throws Error(kInput) naming file, line and
+// key, also for values that do not fit together.
+Scenario read_scenario(const std::filesystem::path& file, const std::vector<std::string>& assignments);
+
+ControllerOptions controller_options(const Scenario& scenario);
+ProcessorSharingOptions engine_options(const Scenario& scenario);
+
+// Trajectories per hour that no controller can exceed, by what is scarce.
+struct Ceilings {
+  double trainer = 0;  // one batch a training step and publication
+  double engine = 0;   // all tokens at full capacity, stopped in publications
+  double slots = 0;    // every slot always with an episode at an idle engine's speed
+  double lowest() const { return std::min({trainer, engine, slots}); }
+};
+Ceilings ceilings(const Scenario& scenario);
+
+}  // namespace stoker

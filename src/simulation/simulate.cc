@@ -1,0 +1,271 @@
+#include "simulation/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async/run.h"
+#include "async/simulated_executor.h"
+#include "async/sleep.h"
+#include "rollout/orchestrator.h"
+#include "simulation/workload.h"
+
+namespace stoker {
+namespace {
+
+class NumberedTasks final : public TaskSource {
+ public:
+  TaskRow task(uint64_t ordinal) const override { return {.id = std::to_string(ordinal), .fields = {}}; }
+  std::optional<uint64_t> epoch_size() const override { return std::nullopt; }
+};
+
+// Keeps the tokens of a turn in a trajectory.
+class TrajectorySink final : public TokenSink {
+ public:
+  explicit TrajectorySink(Trajectory& trajectory) : trajectory_(trajectory) {}
+  void accept(const SampledToken& token) override {
+    trajectory_.append_sampled(token.id, token.log_probability, token.version);
+  }
+
+ private:
+  Trajectory& trajectory_;
+};
+
+// Integral of the number of episodes in flight over time.
+class InFlight {
+ public:
+  explicit InFlight(Executor& executor) : executor_(executor), updated_(executor.now()) {}
+  void change(int by) {
+    integral();
+    count_ += by;
+  }
+  double integral() {
+    const TimePoint now = executor_.now();
+    integral_ += to_seconds(now - updated_) * count_;
+    updated_ = now;
+    return integral_;
+  }
+
+ private:
+  Executor& executor_;
+  TimePoint updated_;
+  int count_ = 0;
+  double integral_ = 0;
+};
+
+// Plays episodes that only take time: each turn generates and then waits for a tool.
+class TimedPlayer final : public EpisodePlayer {
+ public:
+  TimedPlayer(const Scenario& scenario, Workload& workload, Engine& engine, InFlight& in_flight)
+      : scenario_(scenario), workload_(workload), engine_(engine), in_flight_(in_flight) {}
+
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory>) override {
+    in_flight_.change(1);
+    struct Leave {
+      InFlight& in_flight;
+      ~Leave() { in_flight.change(-1); }
+    } leave{in_flight_};
+    const double scale = workload_.scale(id.task_ordinal, id.sample);
+    EpisodeRecord record{.id = id, .task_id = std::move(task.id)};
+    record.trajectory.append(SpanKind::kPrompt, 0, std::vector<int32_t>{0});
+    TrajectorySink sink(record.trajectory);
+    for (int turn = 0; turn < scenario_.turns; ++turn) {
+      record.trajectory.begin_sampled(turn);
+      GenerateRequest request{.tokens = {0}};
+      request.stop.max_tokens =
+          std::max(1, static_cast<int32_t>(std::lround(scale * scenario_.tokens / scenario_.turns)));
+      const Result<Completion> completion = co_await engine_.generate(std::move(request), sink);
+      record.trajectory.close_sampled(completion->stop_reason);
+      co_await sleep_for(from_seconds(scale * scenario_.tool_seconds / scenario_.turns));
+    }
+    record.reward = 1;
+    co_return record;
+  }
+
+ private:
+  const Scenario& scenario_;
+  Workload& workload_;
+  Engine& engine_;
+  InFlight& in_flight_;
+};
+
+// Weights that carry nothing but a version.
+WeightsPtr weights_of_version(int64_t version) {
+  ModelConfig config;
+  config.vocab_size = 8;
+  config.hidden_size = 8;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 1;
+  config.num_key_value_heads = 1;
+  config.head_dim = 8;
+  config.intermediate_size = 8;
+  config.max_position_embeddings = 8;
+  auto weights = std::make_shared<Weights>(config);
+  weights->set_version(version);
+  return weights;
+}
+
+// The value below which `share` of the sorted values lie.
+double quantile(const std::vector<double>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+// The scale of a group at which the longest tenth begins, from draws of its own.
+double longest_tenth(const Scenario& scenario) {
+  constexpr uint64_t kDraws = 20'000;
+  Workload draws(scenario.law, scenario.sample_cv, scenario.group_size, 0x5eed);
+  std::vector<double> means;
+  for (uint64_t ordinal = 0; ordinal < kDraws; ++ordinal) means.push_back(draws.group_mean(ordinal));
+  std::sort(means.begin(), means.end());
+  return quantile(means, 0.9);
+}
+
+class Simulation {
+ public:
+  explicit Simulation(const Scenario& scenario)
+      : scenario_(scenario),
+        executor_(static_cast<uint64_t>(scenario.seed)),
+        workload_(scenario.law, scenario.sample_cv, scenario.group_size,
+                  static_cast<uint64_t>(scenario.seed)),
+        engine_(engine_options(scenario), executor_),
+        in_flight_(executor_),
+        player_(scenario_, workload_, engine_, in_flight_),
+        orchestrator_({.controller = controller_options(scenario)}, player_, tasks_, engine_),
+        longest_(longest_tenth(scenario)) {}
+
+  SimulationResult run() {
+    stoker::run(executor_, drive());
+    summarise();
+    return result_;
+  }
+
+ private:
+  Task<> drive() {
+    co_await orchestrator_.start();
+    int64_t steps = 0;
+    begin_measurement();
+    while (std::optional<RolloutBatch> batch = co_await orchestrator_.next_batch()) {
+      for (const Group& group : batch->groups) add(group, batch->step);
+      co_await sleep_for(from_seconds(scenario_.train_seconds));
+      const int64_t version = batch->step + 1;
+      co_await orchestrator_.step_finished(weights_of_version(version));
+      ++steps;
+      if (steps == scenario_.warm_up_steps) begin_measurement();
+      if (steps == scenario_.steps) end_measurement(steps - scenario_.warm_up_steps);
+    }
+    co_await orchestrator_.close();
+  }
+
+  void begin_measurement() {
+    start_ = executor_.now();
+    tokens_before_ = engine_.generated_tokens();
+    in_flight_before_ = in_flight_.integral();
+    lags_.clear();
+    turn_lags_.clear();
+    scales_.clear();
+    groups_ = long_groups_ = 0;
+  }
+
+  void add(const Group& group, int64_t step) {
+    const double lag = static_cast<double>(step - group.dispatch_version);
+    ++groups_;
+    long_groups_ += workload_.group_mean(group.task_ordinal) > longest_ ? 1 : 0;
+    last_ordinal_ = std::max(last_ordinal_, group.task_ordinal);
+    for (const EpisodeRecord& episode : group.episodes) {
+      lags_.push_back(lag);
+      scales_.push_back(workload_.scale(episode.id.task_ordinal, episode.id.sample));
+      for (int64_t version : episode.trajectory.versions()) {
+        if (version >= 0) turn_lags_.push_back(static_cast<double>(step - version));
+      }
+    }
+  }
+
+  void end_measurement(int64_t steps) {
+    result_.virtual_seconds = to_seconds(executor_.now() - start_);
+    result_.trainer_utilisation =
+        static_cast<double>(steps) * scenario_.train_seconds / result_.virtual_seconds;
+    result_.engine_utilisation = (engine_.generated_tokens() - tokens_before_) /
+                                 (scenario_.engine_tokens_per_second * result_.virtual_seconds);
+    result_.slot_utilisation = (in_flight_.integral() - in_flight_before_) /
+                               (scenario_.max_concurrent_episodes * result_.virtual_seconds);
+  }
+
+  void summarise() {
+    result_.trajectories = static_cast<int64_t>(lags_.size());
+    result_.trajectories_per_hour = 3600 * static_cast<double>(lags_.size()) / result_.virtual_seconds;
+    std::sort(lags_.begin(), lags_.end());
+    result_.lag_mean = mean(lags_);
+    result_.lag_p50 = quantile(lags_, 0.5);
+    result_.lag_p95 = quantile(lags_, 0.95);
+    result_.lag_p99 = quantile(lags_, 0.99);
+    result_.lag_max = quantile(lags_, 1);
+    result_.turn_lag_mean = mean(turn_lags_);
+    std::vector<double> dispatched;
+    for (uint64_t ordinal = 0; ordinal <= last_ordinal_; ++ordinal) {
+      dispatched.push_back(workload_.group_mean(ordinal));
+    }
+    result_.length_ratio = mean(scales_) / mean(dispatched);
+    result_.longest_tenth_share =
+        groups_ == 0 ? 0 : static_cast<double>(long_groups_) / static_cast<double>(groups_);
+    const Controller& controller = orchestrator_.controller();
+    result_.stale_groups = controller.stale_groups();
+    result_.stale_share =
+        static_cast<double>(result_.stale_groups) /
+        static_cast<double>(result_.stale_groups + scenario_.steps * scenario_.groups_per_step);
+    result_.schedule_digest = executor_.schedule_digest();
+  }
+
+  const Scenario scenario_;
+  SimulatedExecutor executor_;
+  Workload workload_;
+  ProcessorSharingEngine engine_;
+  InFlight in_flight_;
+  TimedPlayer player_;
+  NumberedTasks tasks_;
+  Orchestrator orchestrator_;
+  double longest_;
+
+  TimePoint start_{};
+  double tokens_before_ = 0;
+  double in_flight_before_ = 0;
+  std::vector<double> lags_, turn_lags_, scales_;
+  int64_t groups_ = 0, long_groups_ = 0;
+  uint64_t last_ordinal_ = 0;
+  SimulationResult result_;
+};
+
+}  // namespace
+
+SimulationResult simulate(const Scenario& scenario) { return Simulation(scenario).run(); }
+
+MetricMap to_metrics(const SimulationResult& result) {
+  return {{"virtual_seconds", result.virtual_seconds},
+          {"trajectories", static_cast<double>(result.trajectories)},
+          {"trajectories_per_hour", result.trajectories_per_hour},
+          {"trainer_utilisation", result.trainer_utilisation},
+          {"engine_utilisation", result.engine_utilisation},
+          {"slot_utilisation", result.slot_utilisation},
+          {"lag/mean", result.lag_mean},
+          {"lag/p50", result.lag_p50},
+          {"lag/p95", result.lag_p95},
+          {"lag/p99", result.lag_p99},
+          {"lag/max", result.lag_max},
+          {"turn_lag/mean", result.turn_lag_mean},
+          {"length_ratio", result.length_ratio},
+          {"longest_tenth_share", result.longest_tenth_share},
+          {"stale_groups", static_cast<double>(result.stale_groups)},
+          {"stale_share", result.stale_share}};
+}
+
+}  // namespace stoker

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/metrics.h"
+#include "simulation/scenario.h"
+
+namespace stoker {
+
+// What a simulated run came to, from the end of its warm-up on. Lags are in versions at training.
+struct SimulationResult {
+  double virtual_seconds = 0;
+  int64_t trajectories = 0;  // trained
+  double trajectories_per_hour = 0;
+  double trainer_utilisation = 0;  // share of time in training steps
+  double engine_utilisation = 0;   // tokens generated over the engine's capacity
+  double slot_utilisation = 0;     // episodes in flight over max_concurrent_episodes
+  double lag_mean = 0, lag_p50 = 0, lag_p95 = 0, lag_p99 = 0, lag_max = 0;  // since a group's dispatch
+  double turn_lag_mean = 0;        // since the first token of each turn
+  double length_ratio = 0;         // mean scale of trained episodes over that of dispatched ones
+  double longest_tenth_share = 0;  // of trained groups: those in the longest tenth of the law (0.1: no bias)
+  int64_t stale_groups = 0;        // dropped over the whole run
+  double stale_share = 0;          // of them in all groups trained or dropped
+  uint64_t schedule_digest = 0;    // equal for equal runs
+};
+
+// Runs the orchestrator and its controller on a virtual clock against a processor-sharing engine, episodes
+// that follow the law, and a learner that takes train_seconds. The same scenario gives the same result on
+// every machine.
+SimulationResult simulate(const Scenario& scenario);
+
+// Names and values, for reports.
+MetricMap to_metrics(const SimulationResult& result);
+
+}  // namespace stoker

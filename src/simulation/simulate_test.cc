@@ -1,0 +1,107 @@
+#include "simulation/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/testing/test_folder.h"
+
+namespace stoker {
+namespace {
+
+Scenario short_scenario(const std::string& kind, int max_ahead) {
+  Scenario scenario;
+  scenario.law.kind = kind;
+  scenario.max_ahead = max_ahead;
+  scenario.steps = 24;
+  scenario.warm_up_steps = 6;
+  scenario.groups_per_step = 8;
+  scenario.max_concurrent_episodes = 128;
+  scenario.engine_tokens_per_second = 4266.5;
+  return scenario;
+}
+
+// Control C4 of the protocol (Stoker's reference on asynchronous rollouts, section 8.5): 4000 tokens at 60
+// per second, 30 s of tools, 60 s of training, 5 s of publication.
+TEST(Simulate, ASynchronousStepOfConstantEpisodesIsTheSumOfItsParts) {
+  const SimulationResult result = simulate(short_scenario("constant", 0));
+  EXPECT_NEAR(result.virtual_seconds / 18, 4000.0 / 60 + 30 + 60 + 5, 0.01);
+  EXPECT_EQ(result.lag_max, 0);
+  EXPECT_EQ(result.trajectories, 18 * 64);
+}
+
+// Controls C3 (Little's law: the mean lag is eta where admission binds) and C5 (no arm beats the ceiling).
+TEST(Simulate, TheMeanLagIsTheDepthAndNothingBeatsTheCeiling) {
+  double before = 0;
+  for (int depth : {0, 1, 2, 4}) {
+    Scenario scenario = short_scenario("lognormal", depth);
+    scenario.max_concurrent_episodes = 4096;
+    scenario.engine_tokens_per_second = 1e6;
+    scenario.steps = 60;
+    scenario.warm_up_steps = 20;
+    const SimulationResult result = simulate(scenario);
+    EXPECT_NEAR(result.lag_mean, depth, 0.25 * depth);
+    EXPECT_LE(result.trajectories_per_hour, ceilings(scenario).lowest() * 1.0001);
+    EXPECT_GT(result.trajectories_per_hour, before);
+    before = result.trajectories_per_hour;
+  }
+}
+
+TEST(Simulate, TheSameScenarioGivesTheSameRun) {
+  const Scenario scenario = short_scenario("pareto", 2);
+  EXPECT_EQ(to_metrics(simulate(scenario)), to_metrics(simulate(scenario)));
+  Scenario other = scenario;
+  other.seed = 2;
+  EXPECT_NE(to_metrics(simulate(scenario)), to_metrics(simulate(other)));
+}
+
+TEST(Simulate, TheCapHoldsUnderEveryActionAtItsPrice) {
+  Scenario scenario = short_scenario("bimodal", 2);
+  scenario.steps = 60;
+  scenario.warm_up_steps = 10;
+  const SimulationResult open = simulate(scenario);
+  ASSERT_GT(open.lag_max, 3) << "the straggler of this law must be over the cap";
+  scenario.max_staleness = 3;
+  for (const char* action : {"drop", "cancel", "wait"}) {
+    scenario.stale_action = action;
+    const SimulationResult capped = simulate(scenario);
+    EXPECT_LE(capped.lag_max, 3) << action;
+    if (std::string(action) == "wait") {
+      EXPECT_NEAR(capped.length_ratio, 1, 0.12);
+      EXPECT_LT(capped.trajectories_per_hour, open.trajectories_per_hour);
+      EXPECT_EQ(capped.stale_groups, 0);
+    } else {
+      EXPECT_LT(capped.length_ratio, 0.9) << "dropping the slow ones biases to the quick";
+      EXPECT_GT(capped.stale_groups, 0);
+    }
+  }
+  scenario.stale_action = "mask";
+  EXPECT_GT(simulate(scenario).lag_max, 3) << "masking trains the group, not its old tokens";
+}
+
+TEST(Simulate, StrictOrderHasNoLagOverTheDepth) {
+  Scenario scenario = short_scenario("lognormal", 2);
+  scenario.batch_order = "strict";
+  const SimulationResult strict = simulate(scenario);
+  EXPECT_LE(strict.lag_max, 3);
+  EXPECT_LT(strict.trajectories_per_hour, simulate(short_scenario("lognormal", 2)).trajectories_per_hour);
+}
+
+TEST(Scenario, ContradictionsAreRefusedByName) {
+  const TestFolder folder;
+  const auto refusal = [&](const std::string& text) -> std::string {
+    try {
+      read_scenario(folder.write("scenario.toml", text), {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("max_ahead = 2\n[law]\nkind = \"pareto\"\n"), "");
+  EXPECT_NE(refusal("max_ahead = 4\nmax_staleness = 2\n").find("max_staleness"), std::string::npos);
+  EXPECT_NE(refusal("steps = 30\n").find("warm_up_steps"), std::string::npos);
+  EXPECT_NE(refusal("max_ahed = 4\n").find("did you mean max_ahead"), std::string::npos);
+  EXPECT_NE(refusal("max_concurrent_episodes = 4\n").find("group_size"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker

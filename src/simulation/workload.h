@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "simulation/latency_law.h"
+
+namespace stoker {
+
+// The scale of every episode of a simulated run: a group's factor from the law, times a lognormal noise of
+// each member (CV sample_cv; none under the constant law), cut at the law's time-out. A function of the seed,
+// the ordinal and the sample alone, so that runs of different settings see the same work.
+class Workload {
+ public:
+  Workload(const LatencyLaw& law, double sample_cv, int32_t group_size, uint64_t seed);
+
+  double scale(uint64_t ordinal, uint32_t sample);
+  double group_mean(uint64_t ordinal);
+
+ private:
+  void draw_up_to(uint64_t ordinal);
+
+  LatencyLaw law_;
+  double sample_cv_;
+  size_t group_size_;
+  std::mt19937_64 generator_;
+  std::vector<double> scales_;  // by ordinal, then sample
+};
+
+}  // namespace stoker
