@@ -20,9 +20,12 @@ std::string refusal(const char* key, Json value, Json json = qwen3_json()) {
 }
 
 TEST(ModelConfig, EveryFamilySurvivesTheTripThroughJson) {
-  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+  for (const ModelFamily& family : model_families()) {
+    const char* type = family.model_type;
     for (bool tied : {false, true}) {
       ModelConfig config = tiny_config(type);
+      config.rope_local_theta = family.rope_local_theta;
+      if (family.gemma) config.query_pre_attn_scalar = 10.5f;
       config.tie_word_embeddings = tied;
       config.rope_theta = 500000.0f;
       config.rms_norm_eps = 1e-5f;
@@ -32,6 +35,70 @@ TEST(ModelConfig, EveryFamilySurvivesTheTripThroughJson) {
       EXPECT_EQ(json.at("rms_norm_eps").dump(), "1e-05");
     }
   }
+}
+
+TEST(ModelConfig, ScalingsWindowsAndCapsSurviveTheTrip) {
+  ModelConfig config = tiny_config("qwen2");
+  config.sliding_window = 7;
+  config.sliding_layers = {false, true};
+  config.rope_scaling = {.type = RopeScalingType::kYarn,
+                         .factor = 4,
+                         .original_max_position_embeddings = 8,
+                         .beta_fast = 30,
+                         .beta_slow = 2,
+                         .attention_factor = 1.25f,
+                         .truncate = false};
+  const auto again = [](const ModelConfig& c) {
+    return model_config_from_json(Json::parse(model_config_to_json(c).dump()), "config.json");
+  };
+  EXPECT_EQ(again(config), config);
+  config = tiny_config("llama");
+  config.rope_scaling = {.type = RopeScalingType::kLlama3,
+                         .factor = 8,
+                         .original_max_position_embeddings = 16,
+                         .low_freq_factor = 1,
+                         .high_freq_factor = 4};
+  EXPECT_EQ(again(config), config);
+  config.rope_scaling = {.type = RopeScalingType::kDynamic, .factor = 2};
+  EXPECT_EQ(again(config), config);
+  config = tiny_config("mistral");
+  config.sliding_window = 6;
+  config.sliding_layers = {true, true};
+  EXPECT_EQ(again(config), config);
+  config = tiny_config("gemma3_text");
+  config.query_pre_attn_scalar = 168;
+  config.attn_logit_softcapping = 50;
+  config.final_logit_softcapping = 30;
+  config.rope_local_theta = 100;
+  config.sliding_window = 4;
+  config.sliding_layers = {true, false};
+  config.rope_scaling = {.type = RopeScalingType::kLinear, .factor = 8};
+  EXPECT_EQ(again(config), config);
+}
+
+TEST(ModelConfig, GemmaKeysThatAreLeftOutAreThoseOfTransformers) {
+  Json json = Json::parse(R"({"model_type": "gemma2", "vocab_size": 10, "hidden_size": 16,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 8, "max_position_embeddings": 64,
+    "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "cache_implementation": "hybrid"})");
+  ModelConfig config = model_config_from_json(json, "config.json");
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  EXPECT_EQ(config.sliding_layers, (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(config.sliding_window, 4096);
+  EXPECT_EQ(config.attn_logit_softcapping, 50.0f);
+  EXPECT_EQ(config.final_logit_softcapping, 30.0f);
+  EXPECT_EQ(config.query_pre_attn_scalar, 256.0f);
+  json.set("attn_logit_softcapping", Json());
+  EXPECT_EQ(model_config_from_json(json, "config.json").attn_logit_softcapping, 0.0f);
+  json.set("model_type", "gemma3_text");
+  json.set("sliding_window_pattern", 2);
+  json.set("rope_scaling", Json::object({{"factor", 8.0}, {"rope_type", "linear"}}));
+  config = model_config_from_json(json, "config.json");
+  EXPECT_EQ(config.rope_theta, 1e6f);
+  EXPECT_EQ(config.rope_local_theta, 1e4f);
+  EXPECT_EQ(config.rope_scaling.factor, 8.0f);
+  EXPECT_EQ(config.final_logit_softcapping, 0.0f);
+  EXPECT_EQ(config.sliding_layers, (std::vector<bool>{true, false, true}));
 }
 
 TEST(ModelConfig, AbsentTokensAreNull) {
@@ -69,7 +136,6 @@ TEST(ModelConfig, ReadsRotaryParametersOfEitherSpelling) {
 TEST(ModelConfig, RefusesByNameWhatWouldComputeSomethingElse) {
   for (const auto& [key, value] :
        Json::Object{{"hidden_act", "gelu"},
-                    {"use_sliding_window", true},
                     {"mlp_bias", true},
                     {"attention_bias", true},
                     {"num_experts", 8},
@@ -77,12 +143,24 @@ TEST(ModelConfig, RefusesByNameWhatWouldComputeSomethingElse) {
                     {"partial_rotary_factor", 0.5},
                     {"layer_types", Json::Array{"sliding_attention"}},
                     {"architectures", Json::Array{"Qwen3ForSequenceClassification"}},
+                    {"some_new_thing", 3},
+                    {"rope_scaling", Json::object({{"rope_type", "longrope"}})},
+                    {"rope_scaling", Json::object({{"rope_type", "linear"}, {"factor", 2}, {"new", 1}})},
                     {"model_type", "gemma3"}}) {
     EXPECT_THAT(refusal(key.c_str(), value), AllOf(HasSubstr("m/config.json"), HasSubstr("'" + key + "'")));
   }
 }
 
 TEST(ModelConfig, RefusesWrongTypesAndSizes) {
+  EXPECT_NO_THROW(model_config_from_json(
+      [] {
+        Json json = qwen3_json();
+        json.set("some_new_switch", false);
+        json.set("another", Json());
+        json.set("_name_or_path", "x");
+        return json;
+      }(),
+      "config.json"));
   EXPECT_THAT(refusal("hidden_size", "8"), HasSubstr("'hidden_size' must be an integer; it is \"8\""));
   EXPECT_THAT(refusal("hidden_size", 8.5), HasSubstr("'hidden_size'"));
   EXPECT_THAT(refusal("hidden_size", Json(int64_t{1} << 40)), HasSubstr("too large"));
@@ -104,7 +182,7 @@ TEST(ModelConfig, RefusesWrongTypesAndSizes) {
 }
 
 TEST(ModelConfig, CountsItsParameters) {
-  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+  for (const char* type : {"llama", "qwen2", "qwen3", "gemma2", "gemma3_text"}) {
     for (bool tied : {false, true}) {
       ModelConfig config = tiny_config(type);
       config.tie_word_embeddings = tied;

@@ -1,15 +1,15 @@
 #include "model/model_directory.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "model/safetensors.h"
+#include "model/float_types.h"
+#include "model/gguf_model.h"
 
 namespace stoker {
 namespace {
@@ -23,88 +23,10 @@ constexpr const char* kTokenizerFiles[] = {
     "merges.txt",     "tokenizer.model",       "chat_template.jinja",
 };
 
-std::string dump_shape(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-// "a, b, c and 12 more".
-std::string list_names(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 6;
-  std::vector<std::string> shown(names.begin(), names.begin() + std::min(names.size(), kShown));
-  std::string text = fmt::format("{}", fmt::join(shown, ", "));
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
-}
-
 // Whether there is something at `path`; what cannot be looked at counts as absent.
 bool is_there(const fs::path& path) {
   std::error_code code;
   return fs::exists(path, code);
-}
-
-fs::path weights_file(const fs::path& directory) {
-  fs::path path = directory / "model.safetensors";
-  if (is_there(path)) return path;
-  if (is_there(directory / "model.safetensors.index.json")) {
-    throw input_error(
-        fmt::format("{}: the weights are cut into shards, which Stoker does not read; merge them into one "
-                    "model.safetensors "
-                    "(transformers: save_pretrained with max_shard_size=\"1TB\").",
-                    (directory / "model.safetensors.index.json").string()));
-  }
-  throw input_error(
-      fmt::format("{} has no model.safetensors; name a Hugging Face model directory, or make one with "
-                  "'stoker init'.",
-                  directory.string()));
-}
-
-// Tensors that checkpoints may hold beside the manifest without a meaning of their own.
-bool may_be_ignored(const ModelConfig& config, const std::string& name) {
-  if (name.ends_with(".rotary_emb.inv_freq")) return true;
-  return config.tie_word_embeddings && name == "lm_head.weight";
-}
-
-// The complaints about a file against the manifest of the configuration; empty when they fit.
-std::vector<std::string> compare(const SafetensorsFile& file, const ModelConfig& config,
-                                 std::span<const TensorInfo> manifest) {
-  std::vector<std::string> missing;
-  std::vector<std::string> misshapen;
-  std::vector<std::string> surplus;
-  std::set<std::string> expected;
-  for (const TensorInfo& info : manifest) {
-    expected.insert(info.name);
-    const TensorView* tensor = file.find(info.name);
-    if (tensor == nullptr) {
-      missing.push_back(info.name);
-    } else if (tensor->shape != info.shape) {
-      misshapen.push_back(
-          fmt::format("{} is {}, not {}", info.name, dump_shape(tensor->shape), dump_shape(info.shape)));
-    }
-  }
-  for (const TensorView& tensor : file.tensors()) {
-    if (!expected.contains(tensor.name) && !may_be_ignored(config, tensor.name))
-      surplus.push_back(tensor.name);
-  }
-  std::vector<std::string> complaints;
-  if (!missing.empty()) complaints.push_back("missing: " + list_names(missing));
-  if (!misshapen.empty()) complaints.push_back("of another shape: " + list_names(misshapen));
-  if (!surplus.empty()) complaints.push_back("unknown: " + list_names(surplus));
-  return complaints;
-}
-
-// A tied checkpoint may store the shared matrix under both names, but not two different matrices.
-void check_tied_head(const SafetensorsFile& file, const fs::path& path) {
-  const TensorView* head = file.find("lm_head.weight");
-  const TensorView* embedding = file.find("model.embed_tokens.weight");
-  if (head == nullptr || embedding == nullptr) return;
-  bool same =
-      head->type == embedding->type && head->shape == embedding->shape &&
-      std::equal(head->data.begin(), head->data.end(), embedding->data.begin(), embedding->data.end());
-  if (!same) {
-    throw input_error(
-        fmt::format("{}: 'lm_head.weight' differs from 'model.embed_tokens.weight' although config.json sets "
-                    "tie_word_embeddings; "
-                    "set it to false, or remove the tensor.",
-                    path.string()));
-  }
 }
 
 void copy_tokenizer(const fs::path& source, const fs::path& folder) {
@@ -163,15 +85,97 @@ Json generation_config(const ModelConfig& config, const Json& names, const fs::p
   return kept;
 }
 
+// Elements of a tensor in the type of the file; a view of `values`, or of `buffer`.
+std::span<const std::byte> converted(std::span<const float> values, TensorType type,
+                                     std::vector<uint16_t>& buffer) {
+  if (type == TensorType::kF32) return std::as_bytes(values);
+  buffer.resize(values.size());
+  std::ranges::transform(values, buffer.begin(), type == TensorType::kF16 ? float_to_half : float_to_brain);
+  return std::as_bytes(std::span(buffer));
+}
+
+// Manifest indices of each shard, in order.
+std::vector<std::vector<size_t>> cut_into_shards(const Weights& weights, int64_t element_bytes,
+                                                 int64_t most) {
+  std::vector<std::vector<size_t>> shards(1);
+  int64_t size = 0;
+  for (size_t i = 0; i < weights.manifest().size(); ++i) {
+    const int64_t bytes = weights.manifest()[i].element_count() * element_bytes;
+    if (!shards.back().empty() && size + bytes > most) {
+      shards.emplace_back();
+      size = 0;
+    }
+    shards.back().push_back(i);
+    size += bytes;
+  }
+  return shards;
+}
+
+void write_shard(const fs::path& path, const Weights& weights, std::span<const size_t> indices,
+                 TensorType type) {
+  std::vector<TensorView> tensors;
+  std::vector<std::vector<uint16_t>> buffers(indices.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const TensorInfo& info = weights.manifest()[indices[i]];
+    tensors.push_back({info.name, type, info.shape, converted(weights.tensor(indices[i]), type, buffers[i])});
+  }
+  write_safetensors(path, tensors, {{"format", "pt"}});
+}
+
+// One file, or shards and, after them, their index. What another way of cutting left in the folder goes.
+void write_weights(const fs::path& folder, const Weights& weights, const SaveOptions& options) {
+  const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  const int64_t element_bytes = options.type == TensorType::kF32 ? 4 : 2;
+  const auto shards = cut_into_shards(weights, element_bytes, options.max_shard_bytes);
+  if (shards.size() == 1) {
+    write_shard(single, weights, shards[0], options.type);
+    fs::remove(index);
+    return;
+  }
+  Json map = Json::object();
+  int64_t total = 0;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size());
+    write_shard(folder / name, weights, shards[s], options.type);
+    for (const size_t i : shards[s]) {
+      map.set(weights.manifest()[i].name, name);
+      total += weights.manifest()[i].element_count() * element_bytes;
+    }
+  }
+  const Json json =
+      Json::object({{"metadata", Json::object({{"total_size", total}})}, {"weight_map", std::move(map)}});
+  write_file_atomic(index, json.dump_pretty() + "\n");
+  fs::remove(single);
+}
+
+const char* torch_type(TensorType type) {
+  switch (type) {
+    case TensorType::kF32:
+      return "float32";
+    case TensorType::kF16:
+      return "float16";
+    case TensorType::kBF16:
+      return "bfloat16";
+    default:
+      throw internal_error("Weights are written as F32, F16 or BF16.");
+  }
+}
+
 }  // namespace
 
+bool is_gguf_path(const fs::path& path) {
+  std::error_code code;
+  return path.extension() == ".gguf" && !fs::is_directory(path, code);
+}
+
 ModelConfig load_model_config(const fs::path& directory) {
+  if (is_gguf_path(directory)) return gguf_model_config(GgufFile(directory));
   std::error_code code;
   if (!fs::is_directory(directory, code)) {
-    throw input_error(
-        fmt::format("{} is not a directory; name a Hugging Face model directory, or make one with "
-                    "'stoker init'.",
-                    directory.string()));
+    throw input_error(fmt::format(
+        "{} is not a directory; name a Hugging Face model directory or a GGUF file, or make one with "
+        "'stoker init'.",
+        directory.string()));
   }
   fs::path path = directory / "config.json";
   if (!is_there(path)) {
@@ -184,42 +188,27 @@ ModelConfig load_model_config(const fs::path& directory) {
   return model_config_from_json(Json::parse(read_file(path, kLargestConfig), what), what);
 }
 
-Weights load_model_weights(const fs::path& directory) {
-  ModelConfig config = load_model_config(directory);
-  fs::path path = weights_file(directory);
-  SafetensorsFile file(path);
-  // The manifest is compared before the weights take memory.
-  std::vector<TensorInfo> manifest = weight_manifest(config);
-  std::vector<std::string> complaints = compare(file, config, manifest);
-  if (!complaints.empty()) {
-    throw input_error(fmt::format("{} does not fit config.json beside it; tensors {}.", path.string(),
-                                  fmt::join(complaints, "; ")));
+Weights load_model_weights(const fs::path& path, const LoadProgress& progress) {
+  if (is_gguf_path(path)) {
+    const GgufFile file(path);
+    const ModelConfig config = gguf_model_config(file);
+    return read_weights(*open_gguf_tensors(file, config), config, progress);
   }
-  if (config.tie_word_embeddings) check_tied_head(file, path);
-  Weights weights(config);
-  for (size_t i = 0; i < manifest.size(); ++i) {
-    try {
-      copy_to_float(*file.find(manifest[i].name), weights.tensor(i));
-    } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", path.string(), error.what()));
-    }
-  }
-  return weights;
+  const ModelConfig config = load_model_config(path);
+  return read_weights(*open_safetensors(path), config, progress);
 }
 
-void save_model(const fs::path& folder, const Weights& weights, const fs::path& source) {
+void save_model(const fs::path& folder, const Weights& weights, const fs::path& source,
+                const SaveOptions& options) {
   const ModelConfig& config = weights.config();
   Json json = model_config_to_json(config);
-  Json generation = generation_config(config, json, source);
-  std::vector<TensorView> tensors;
-  for (size_t i = 0; i < weights.manifest().size(); ++i) {
-    const TensorInfo& info = weights.manifest()[i];
-    tensors.push_back({info.name, TensorType::kF32, info.shape, std::as_bytes(weights.tensor(i))});
-  }
+  json.set("torch_dtype", torch_type(options.type));
+  const bool from_directory = !source.empty() && !is_gguf_path(source);
+  Json generation = generation_config(config, json, from_directory ? source : fs::path());
   write_file_atomic(folder / "config.json", json.dump_pretty() + "\n");
   write_file_atomic(folder / "generation_config.json", generation.dump_pretty() + "\n");
-  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  if (!source.empty()) copy_tokenizer(source, folder);
+  write_weights(folder, weights, options);
+  if (from_directory) copy_tokenizer(source, folder);
 }
 
 }  // namespace stoker

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "model/float_types.h"
 #include "model/safetensors.h"
 #include "model/testing/models.h"
 
@@ -39,7 +40,7 @@ class ModelDirectoryTest : public testing::Test {
 };
 
 TEST_F(ModelDirectoryTest, SavedModelsLoadBitForBit) {
-  for (const char* type : {"llama", "qwen2", "qwen3"}) {
+  for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
     for (bool tied : {false, true}) {
       ModelConfig config = tiny_config(type);
       config.tie_word_embeddings = tied;
@@ -158,7 +159,7 @@ TEST_F(ModelDirectoryTest, NamesWhatIsNotThere) {
   std::filesystem::remove(folder_.path() / "model.safetensors");
   EXPECT_THAT(refusal(), HasSubstr("no model.safetensors"));
   write_file_atomic(folder_.path() / "model.safetensors.index.json", "{}");
-  EXPECT_THAT(refusal(), HasSubstr("shards"));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("index.json"), HasSubstr("weight_map")));
   write_file_atomic(folder_.path() / "config.json", "{\"model_type\": \"llama\",}");
   EXPECT_THAT(refusal(), HasSubstr("config.json"));
 }
@@ -175,7 +176,73 @@ TEST_F(ModelDirectoryTest, NamesEveryTensorThatDoesNotFit) {
                                HasSubstr("unknown: transformer.wte.weight")));
   tensors = {};
   write_tensors(tensors);
-  EXPECT_THAT(refusal(), HasSubstr("and 19 more"));
+  for (const TensorInfo& info : weights.manifest()) EXPECT_THAT(refusal(), HasSubstr(info.name));
+}
+
+TEST_F(ModelDirectoryTest, ShardsAreWrittenAndReadBack) {
+  const Weights weights = initialize_weights(tiny_config("gemma3_text"), 3);
+  save_model(folder_.path(), weights);
+  save_model(folder_.path(), weights, {}, {.max_shard_bytes = 600});
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "model.safetensors"));
+  const Json index = Json::parse(read_file(folder_.path() / "model.safetensors.index.json"));
+  EXPECT_EQ(index.at("weight_map").as_object().size(), weights.manifest().size());
+  EXPECT_EQ(index.at("metadata").at("total_size").as_int(), int64_t(weights.values().size_bytes()));
+  int64_t last = 0, total = 0;
+  const Weights loaded = load_model_weights(folder_.path(), [&](int64_t done, int64_t all) {
+    EXPECT_GT(done, last);
+    last = done;
+    total = all;
+  });
+  EXPECT_EQ(last, total);
+  EXPECT_EQ(total, int64_t(weights.values().size()));
+  EXPECT_EQ(loaded.digest(), weights.digest());
+  save_model(folder_.path(), weights);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "model.safetensors.index.json"));
+}
+
+TEST_F(ModelDirectoryTest, AnIndexThatDoesNotFitItsShardsIsRefused) {
+  const Weights weights = initialize_weights(tiny_config(), 3);
+  save_model(folder_.path(), weights, {}, {.max_shard_bytes = 600});
+  const auto path = folder_.path() / "model.safetensors.index.json";
+  const Json index = Json::parse(read_file(path));
+  const auto with_map = [&](const std::string& tensor, const Json& file) {
+    Json changed = index;
+    Json map = index.at("weight_map");
+    map.set(tensor, file);
+    changed.set("weight_map", std::move(map));
+    write_file_atomic(path, changed.dump());
+    return refusal();
+  };
+  const std::string norm = "model.norm.weight";
+  EXPECT_THAT(with_map(norm, "../model.safetensors"), AllOf(HasSubstr(norm), HasSubstr("no file name")));
+  EXPECT_THAT(with_map(norm, 3), HasSubstr("no file name"));
+  EXPECT_THAT(with_map(norm, "absent.safetensors"), HasSubstr("absent.safetensors"));
+  EXPECT_THAT(with_map(norm, "model-00001-of-00009.safetensors"), HasSubstr("model-00001"));
+  EXPECT_THAT(with_map("model.norm.bias", index.at("weight_map").at(norm)), HasSubstr("model.norm.bias"));
+}
+
+TEST_F(ModelDirectoryTest, HalvesAreRoundedAndRead) {
+  const Weights weights = initialize_weights(tiny_config(), 5);
+  for (const TensorType type : {TensorType::kBF16, TensorType::kF16}) {
+    save_model(folder_.path(), weights, {}, {.type = type});
+    EXPECT_EQ(Json::parse(read_file(folder_.path() / "config.json")).at("torch_dtype").as_string(),
+              type == TensorType::kF16 ? "float16" : "bfloat16");
+    const Weights loaded = load_model_weights(folder_.path());
+    for (size_t i = 0; i < weights.values().size(); ++i) {
+      const float value = weights.values()[i];
+      EXPECT_EQ(loaded.values()[i], type == TensorType::kF16 ? half_to_float(float_to_half(value))
+                                                             : brain_to_float(float_to_brain(value)));
+    }
+  }
+}
+
+TEST_F(ModelDirectoryTest, NumbersThatAreNotFiniteAreRefused) {
+  Weights weights = initialize_weights(tiny_config(), 5);
+  for (const float broken : {NAN, INFINITY}) {
+    weights.tensor("model.layers.1.mlp.up_proj.weight").back() = broken;
+    save_model(folder_.path(), weights);
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight"), HasSubstr("finite")));
+  }
 }
 
 TEST_F(ModelDirectoryTest, CKP_11_ASecondNameForOneTensorIsAnError) {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "model/float_types.h"
 
 namespace stoker {
 namespace {
@@ -201,17 +201,6 @@ std::string make_header(std::span<const TensorView> tensors,
   return text;
 }
 
-// IEEE 754 binary16 to binary32; exact.
-float half_to_float(uint16_t half) {
-  uint32_t sign = uint32_t{half & 0x8000u} << 16;
-  uint32_t exponent = (half >> 10) & 0x1Fu;
-  uint32_t mantissa = half & 0x3FFu;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-  float magnitude = static_cast<float>(mantissa) * 0x1.0p-24f;
-  return sign != 0 ? -magnitude : magnitude;
-}
-
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
@@ -257,7 +246,7 @@ void copy_to_float(const TensorView& tensor, std::span<float> destination) {
       return;
     case TensorType::kBF16:
       for (size_t i = 0; i < destination.size(); ++i) {
-        destination[i] = std::bit_cast<float>(uint32_t{half_at(i)} << 16);
+        destination[i] = brain_to_float(half_at(i));
       }
       return;
     case TensorType::kF16:

@@ -34,6 +34,10 @@ void append_layer(const ModelConfig& config, int32_t layer, std::vector<TensorIn
   }
   add("self_attn.o_proj.weight", {width, query});
   add("post_attention_layernorm.weight", {width});
+  if (config.sandwich_norm) {
+    add("pre_feedforward_layernorm.weight", {width});
+    add("post_feedforward_layernorm.weight", {width});
+  }
   add("mlp.gate_proj.weight", {config.intermediate_size, width});
   add("mlp.up_proj.weight", {config.intermediate_size, width});
   add("mlp.down_proj.weight", {width, config.intermediate_size});
@@ -118,7 +122,7 @@ Weights initialize_weights(const ModelConfig& config, uint64_t seed) {
     const TensorInfo& info = weights.manifest()[i];
     std::span<float> values = weights.tensor(i);
     if (info.shape.size() == 1) {
-      float constant = info.name.ends_with(".bias") ? 0.0f : 1.0f;
+      float constant = config.norm_plus_one || info.name.ends_with(".bias") ? 0.0f : 1.0f;
       for (float& value : values) value = constant;
       continue;
     }

@@ -61,7 +61,8 @@ class Weights {
 using WeightsPtr = std::shared_ptr<const Weights>;
 
 // Fresh weights: embedding N(0, 1), LM head N(0, 0.02), matrices N(0, 1/fan_in), output projections (o_proj,
-// down_proj) further divided by sqrt(2L), norms 1, biases 0. A tied embedding is N(0, 0.02).
+// down_proj) further divided by sqrt(2L), norms 1 (0 with norm_plus_one), biases 0. A tied embedding is N(0,
+// 0.02).
 Weights initialize_weights(const ModelConfig& config, uint64_t seed);
 
 }  // namespace stoker

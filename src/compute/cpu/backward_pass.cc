@@ -62,7 +62,8 @@ void BackwardPass::prepare(TrainingPass& pass, const Coefficients& coefficients,
 void BackwardPass::lay_out() {
   const int64_t m = pass_->rows(), p = pass_->key_positions();
   const DecoderShape& s = shape_;
-  partial_stride_ = 2 * s.hidden_padded + 2 * s.head_padded + s.qkv_width;
+  partial_stride_ = sandwich_partials() + (s.sandwich ? 2 * s.hidden_padded : 0);
+  const int64_t sandwich = s.sandwich ? m * s.hidden_padded : 0;
   struct Part {
     float** pointer;
     int64_t count;
@@ -80,6 +81,8 @@ void BackwardPass::lay_out() {
                         {&value_panels_, p * s.kv_width},
                         {&dkey_, p * s.kv_width},
                         {&dvalue_, p * s.kv_width},
+                        {&dmlp_out_, sandwich},
+                        {&dattention_out_, sandwich},
                         {&partials_, (blocks_of(static_cast<int>(m)) + 1) * partial_stride_}};
   int64_t total = 0;
   for (const Part& part : parts) total += part.count;
@@ -151,8 +154,9 @@ void BackwardPass::head_rows(int chunk, int begin, int end, int thread) {
   float* dhidden = normed + head_chunk_ * width;
   float* logits = dhidden + head_chunk_ * width;
   float* partials = logits + head_chunk_ * logits_width;
-  float* gathered = scratch_[thread].reserve(2 * kRowBlock * width);
+  float* gathered = scratch_[thread].reserve(2 * kRowBlock * width + logits_width);
   float* dnormed = gathered + kRowBlock * width;
+  float* capped = dnormed + kRowBlock * width;
   for (int block = begin; block < end; block += kRowBlock) {
     const int count = std::min(kRowBlock, end - block);
     float* own_logits = logits + block * logits_width;
@@ -164,6 +168,7 @@ void BackwardPass::head_rows(int chunk, int begin, int end, int thread) {
     }
     k.matmul(count, w.head.depth, vocabulary, {normed + block * width, width, 1}, w.head.right(), own_logits,
              logits_width, Write::kStore);
+    cap_logits(shape_, count, vocabulary, own_logits, logits_width);
     for (int i = 0; i < count; ++i) {
       const int n = active_[chunk * head_chunk_ + block + i];
       const TrainingPass::Prediction& prediction = pass_->predictions()[n];
@@ -175,11 +180,14 @@ void BackwardPass::head_rows(int chunk, int begin, int end, int thread) {
       }
       const float entropy = coefficients_->entropy.empty() ? 0.0f : coefficients_->entropy[n];
       float* row = own_logits + i * logits_width;
+      if (shape_.logit_cap != 0) std::memcpy(capped, row, sizeof(float) * vocabulary);
       k.logits_backward(vocabulary, row, prediction.statistics, prediction.log_sum,
                         {inverse_temperature, -sum, -entropy, prediction.entropy});
-      if (coefficients_->log_probability.empty()) continue;
-      for (size_t c = 0; c < candidates; ++c) {
+      for (size_t c = 0; c < candidates && !coefficients_->log_probability.empty(); ++c) {
         row[pass_->targets()[n * candidates + c]] += inverse_temperature * coefficient[c];
+      }
+      if (shape_.logit_cap != 0) {
+        k.soft_cap_backward(vocabulary, 1.0f / shape_.logit_cap, shape_.logit_cap, capped, row);
       }
     }
     k.matmul(count, static_cast<int>(logits_width), weights_->head.columns, {own_logits, logits_width, 1},
@@ -228,6 +236,7 @@ void BackwardPass::mlp_backward(int l, int begin, int end, int thread) {
   const BackwardLayer& back = weights_->layers[l];
   const LayerActivations& a = pass_->layer(l);
   const int64_t width = s.hidden_padded, gate_up_width = 2 * s.ffn_padded;
+  const auto gated_backward = s.activation == Activation::kSilu ? k.swiglu_backward : k.geglu_backward;
   float* dnormed = scratch_[thread].reserve(kRowBlock * width);
   for (int block = begin; block < end; block += kRowBlock) {
     const int count = std::min(kRowBlock, end - block);
@@ -237,18 +246,29 @@ void BackwardPass::mlp_backward(int l, int begin, int end, int thread) {
     float* dmiddle = dmiddle_ + block * width;
     float* dquery = dquery_ + block * s.query_width;
     float* partial = partials_ + block / kRowBlock * partial_stride_;
-    k.matmul(count, back.down.depth, back.down.columns, {dx_ + block * width, width, 1}, back.down.right(),
-             activation, s.ffn_padded, Write::kStore);
-    k.swiglu_backward(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
+    std::memset(partial, 0, sizeof(float) * partial_stride_);
+    if (s.sandwich) {
+      k.rms_norm_backward(count, s.hidden, a.mlp_out + block * width, width, w.post_mlp_norm.data(),
+                          s.epsilon, dx_ + block * width, width, nullptr, dmlp_out_ + block * width, width,
+                          partial + sandwich_partials() + width);
+    }
+    k.matmul(count, back.down.depth, back.down.columns, {mlp_out_gradient() + block * width, width, 1},
+             back.down.right(), activation, s.ffn_padded, Write::kStore);
+    gated_backward(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
     k.matmul(count, back.gate_up.depth, back.gate_up.columns, {gate_up, gate_up_width, 1},
              back.gate_up.right(), dnormed, width, Write::kStore);
-    std::memset(partial, 0, sizeof(float) * partial_stride_);
     k.rms_norm_backward(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, dnormed, width,
                         dx_ + block * width, dmiddle, width, partial + width);
     k.rms_norm(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, normed_mlp_ + block * width,
                width);
-    k.matmul(count, back.output.depth, back.output.columns, {dmiddle, width, 1}, back.output.right(), dquery,
-             s.query_width, Write::kStore);
+    if (s.sandwich) {
+      k.rms_norm_backward(count, s.hidden, a.attention_out + block * width, width,
+                          w.post_attention_norm.data(), s.epsilon, dmiddle, width, nullptr,
+                          dattention_out_ + block * width, width, partial + sandwich_partials());
+    }
+    k.matmul(count, back.output.depth, back.output.columns,
+             {attention_out_gradient() + block * width, width, 1}, back.output.right(), dquery, s.query_width,
+             Write::kStore);
     for (int i = 0; i < count; ++i) prepare_attention_row(l, block + i);
   }
 }
@@ -257,8 +277,7 @@ void BackwardPass::mlp_backward(int l, int begin, int end, int thread) {
 void BackwardPass::projection_backward(int l, int begin, int end, int thread) {
   const Kernels& k = kernels();
   const DecoderShape& s = shape_;
-  const PackedWeights& weights = pass_->weights();
-  const PackedLayer& w = weights.layers[l];
+  const PackedLayer& w = pass_->weights().layers[l];
   const BackwardLayer& back = weights_->layers[l];
   const LayerActivations& a = pass_->layer(l);
   const int64_t width = s.hidden_padded;
@@ -273,8 +292,7 @@ void BackwardPass::projection_backward(int l, int begin, int end, int thread) {
     for (int row = block; row < block + count; ++row) {
       const float* qkv = a.qkv + row * s.qkv_width;
       float* dqkv = dqkv_ + row * s.qkv_width;
-      const int64_t angle = int64_t{pass_->forward_rows().position[row]} * half;
-      const float *cosine = weights.rope->cosine.data() + angle, *sine = weights.rope->sine.data() + angle;
+      const float *cosine = w.rope->row(pass_->forward_rows().position[row]), *sine = cosine + half;
       const int64_t key = int64_t{pass_->forward_rows().slot[row].position} * s.kv_width;
       k.rotate_heads_backward(s.heads, s.head_dim, qkv, q_norm, s.epsilon, cosine, sine,
                               dquery_ + row * s.query_width, dqkv, partial + 2 * width);
@@ -317,7 +335,14 @@ void BackwardPass::layer_matrices(int l, int thread, int threads) {
   add_heads(s.query_width + s.kv_width, s.kv_heads, gradient(t.v));
   const int output_group = s.head_dim == s.head_padded ? query_rows : s.head_dim;
   const WeightProduct products[] = {
-      {dx_, s.hidden_padded, activation_, s.ffn_padded, m, s.ffn, s.ffn, {{0, s.hidden, gradient(t.down)}}},
+      {mlp_out_gradient(),
+       s.hidden_padded,
+       activation_,
+       s.ffn_padded,
+       m,
+       s.ffn,
+       s.ffn,
+       {{0, s.hidden, gradient(t.down)}}},
       {a.gate_up,
        2 * s.ffn_padded,
        normed_mlp_,
@@ -326,7 +351,7 @@ void BackwardPass::layer_matrices(int l, int thread, int threads) {
        s.hidden,
        s.hidden,
        {{0, s.ffn, gradient(t.gate)}, {s.ffn_padded, s.ffn, gradient(t.up)}}},
-      {dmiddle_,
+      {attention_out_gradient(),
        s.hidden_padded,
        a.attention,
        s.query_width,
@@ -369,6 +394,8 @@ void BackwardPass::layer_vectors(int l, int thread, int threads) {
   add(biases, s.heads, s.head_dim, t.q_bias);
   add(biases + s.query_width, s.kv_heads, s.head_dim, t.k_bias);
   add(biases + s.query_width + s.kv_width, s.kv_heads, s.head_dim, t.v_bias);
+  add(sandwich_partials(), 1, s.hidden, t.post_attention_norm);
+  add(sandwich_partials() + s.hidden_padded, 1, s.hidden, t.post_mlp_norm);
 }
 
 // Each thread owns a range of columns and adds rows in the order of tokens.
@@ -379,7 +406,9 @@ void BackwardPass::embedding_backward(int thread, int threads) {
   for (size_t r = 0; r < tokens.size(); ++r) {
     float* out = gradient + int64_t{tokens[r]} * shape_.hidden;
     const float* in = dx_ + static_cast<int64_t>(r) * shape_.hidden_padded;
-    for (int j = columns.begin; j < std::min(columns.end, shape_.hidden); ++j) out[j] += in[j];
+    for (int j = columns.begin; j < std::min(columns.end, shape_.hidden); ++j) {
+      out[j] += in[j] * shape_.embedding_scale;
+    }
   }
 }
 

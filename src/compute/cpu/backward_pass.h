@@ -50,6 +50,13 @@ class BackwardPass {
   void lay_out();
   void head_rows(int chunk, int begin, int end, int thread);
   void head_sums(int chunk, int count, int thread, int threads);
+  // Gradients of the outputs of MLP and attention, before the norms behind them.
+  float* mlp_out_gradient() const { return shape_.sandwich ? dmlp_out_ : dx_; }
+  float* attention_out_gradient() const { return shape_.sandwich ? dattention_out_ : dmiddle_; }
+  // Where the norms behind attention and MLP begin in a row of partials_.
+  int64_t sandwich_partials() const {
+    return 2 * shape_.hidden_padded + 2 * shape_.head_padded + shape_.qkv_width;
+  }
   void mlp_backward(int l, int begin, int end, int thread);
   void prepare_attention_row(int l, int row);
   void attention_backward(int l, int thread, int threads);
@@ -79,8 +86,11 @@ class BackwardPass {
   float *normed_mlp_ = nullptr, *activation_ = nullptr, *dquery_ = nullptr, *dqkv_ = nullptr,
         *delta_ = nullptr;
   float *key_rows_ = nullptr, *value_panels_ = nullptr, *dkey_ = nullptr, *dvalue_ = nullptr;
-  // Per block of rows: gradients of attention_norm, mlp_norm, q_norm, k_norm, QKV bias; summed in order.
+  // Per block of rows: gradients of attention_norm, mlp_norm, q_norm, k_norm, QKV bias, and of the norms
+  // behind attention and MLP; summed in order.
   float* partials_ = nullptr;
+  // Gradients of what the norms behind MLP and attention are given; without them, those of the streams.
+  float *dmlp_out_ = nullptr, *dattention_out_ = nullptr;
   int64_t partial_stride_ = 0;
   std::vector<FloatBuffer> scratch_;
 };

@@ -117,9 +117,13 @@ void BackwardPass::attention_backward(int l, int thread, int threads) {
 
 void BackwardPass::attention_segment_backward(int l, const Sequence& sequence, int kv_head,
                                               FloatBuffer& scratch) {
-  const int64_t stride = padded(sequence.position + sequence.rows) + kLanes;
+  const int window = pass_->weights().layers[l].window;
+  // A block's queries see a window behind the first of them, and themselves.
+  const int64_t widest = padded(sequence.position + sequence.rows);
+  const int64_t stride =
+      (window == 0 ? widest : std::min(widest, padded(window + kMaxQueryBlock) + 2 * kLanes)) + kLanes;
   const int step = query_block(stride, kBackwardScoreFloats);
-  float* scores = scratch.reserve(2 * step * stride);
+  float* scores = scratch.reserve((2 * step + 1) * stride);
   for (int begin = 0; begin < sequence.rows; begin += step) {
     const int end = std::min(sequence.rows, begin + step);
     for (int h = kv_head * shape_.group; h < (kv_head + 1) * shape_.group; ++h) {
@@ -136,47 +140,50 @@ void BackwardPass::attention_block_backward(int l, const Sequence& sequence, int
   const DecoderShape& s = shape_;
   const LayerActivations& a = pass_->layer(l);
   const int rows = end - begin, kv_head = head / s.group, width = static_cast<int>(s.head_padded);
-  const int limit = sequence.position + end;
+  const int limit = sequence.position + end, window = pass_->weights().layers[l].window;
+  const int start = first_visible(window, sequence.position + begin), base = score_base(start);
+  const int columns = static_cast<int>(padded(limit)) - base;
   const int64_t first = sequence.first_row + begin;
-  const int64_t column = kv_head * s.head_padded;
+  const int64_t head_column = kv_head * s.head_padded;
   const float* query = a.query + first * s.query_width + head * s.head_padded;
   float* dout = dquery_ + first * s.query_width + head * s.head_padded;
   float* dscores = scores + rows * stride;
+  float* capped = dscores + rows * stride;  // one row
   const KvLayer kv = kv_layer(s, pass_->kv_block(), pass_->key_positions(), l);
-  const auto for_each_run = [&](auto body) {
-    int offset = 0;
-    for (const ContextRun& run : sequence.context) {
-      if (offset >= limit) break;
-      const int count = std::min(run.count, limit - offset);
-      body(run, offset, count);
-      offset += count;
-    }
-  };
-  for_each_run([&](const ContextRun& run, int offset, int count) {
-    const int64_t panel = run.start * s.kv_width + column * kLanes;
-    const int columns = static_cast<int>(padded(count));
-    k.matmul(rows, s.head_dim, columns, {query, s.query_width, 1},
-             {kv.keys + panel, s.kv_width * kLanes, kLanes}, scores + offset, stride, Write::kStore);
-    k.matmul(rows, s.head_dim, columns, {dout, s.query_width, 1},
-             {value_panels_ + panel, s.kv_width * kLanes, kLanes}, dscores + offset, stride, Write::kStore);
+  for_each_visible(sequence, start, limit, [&](const ContextRun&, int from, int column, int count) {
+    const int64_t panel = from * s.kv_width + head_column * kLanes;
+    const int panels = static_cast<int>(padded(count));
+    k.matmul(rows, s.head_dim, panels, {query, s.query_width, 1},
+             {kv.keys + panel, s.kv_width * kLanes, kLanes}, scores + column, stride, Write::kStore);
+    k.matmul(rows, s.head_dim, panels, {dout, s.query_width, 1},
+             {value_panels_ + panel, s.kv_width * kLanes, kLanes}, dscores + column, stride, Write::kStore);
   });
   for (int r = 0; r < rows; ++r) {
     const int64_t index = (first + r) * s.heads + head;
-    k.softmax_row_backward(scores + r * stride, dscores + r * stride, sequence.position + begin + r + 1,
-                           static_cast<int>(padded(limit)), s.score_scale, a.softmax[2 * index],
+    const int position = sequence.position + begin + r;
+    float *row = scores + r * stride, *drow = dscores + r * stride;
+    const float scale = cap_scores(s, columns, row);
+    if (s.attention_cap != 0) std::memcpy(capped, row, sizeof(float) * columns);
+    hide_scores(base, window, position, row);
+    std::fill_n(drow, std::max(0, first_visible(window, position) - base), 0.0f);
+    k.softmax_row_backward(row, drow, position + 1 - base, columns, scale, a.softmax[2 * index],
                            a.softmax[2 * index + 1], delta_[index]);
+    if (s.attention_cap != 0) {
+      k.soft_cap_backward(columns, s.score_scale / s.attention_cap, s.attention_cap, capped, drow);
+    }
   }
-  for_each_run([&](const ContextRun& run, int offset, int count) {
-    const int64_t row = run.start * s.kv_width + column;
-    k.matmul(count, rows, width, {scores + offset, 1, stride}, {dout, kLanes, s.query_width}, dvalue_ + row,
+  for_each_visible(sequence, start, limit, [&](const ContextRun&, int from, int column, int count) {
+    const int64_t row = from * s.kv_width + head_column;
+    k.matmul(count, rows, width, {scores + column, 1, stride}, {dout, kLanes, s.query_width}, dvalue_ + row,
              s.kv_width, Write::kAdd);
-    k.matmul(count, rows, width, {dscores + offset, 1, stride}, {query, kLanes, s.query_width}, dkey_ + row,
+    k.matmul(count, rows, width, {dscores + column, 1, stride}, {query, kLanes, s.query_width}, dkey_ + row,
              s.kv_width, Write::kAdd);
   });
-  for_each_run([&](const ContextRun& run, int offset, int count) {
-    k.matmul(rows, count, width, {dscores + offset, stride, 1},
-             {key_rows_ + run.start * s.kv_width + column, kLanes, s.kv_width}, dout, s.query_width,
-             offset == 0 ? Write::kStore : Write::kContinue);
+  Write write = Write::kStore;
+  for_each_visible(sequence, start, limit, [&](const ContextRun&, int from, int column, int count) {
+    k.matmul(rows, count, width, {dscores + column, stride, 1},
+             {key_rows_ + from * s.kv_width + head_column, kLanes, s.kv_width}, dout, s.query_width, write);
+    write = Write::kContinue;
   });
 }
 

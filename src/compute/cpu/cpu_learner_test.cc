@@ -23,7 +23,7 @@ std::vector<ModelConfig> configs() {
   biased.qk_norm = false;
   biased.attention_bias = true;
   biased.tie_word_embeddings = true;
-  return {odd, even, biased};
+  return {odd, even, biased, gemma2_config(), gemma3_config()};
 }
 
 // Two prompts with three and two answers, one of which has a continuation of its own; other rows, other
@@ -105,7 +105,10 @@ TEST(CpuLearner, ScoresHaveTheBitsOfThePlainTwin) {
   }
 }
 
-TEST(CpuLearner, GradientsMatchFiniteDifferences) {
+class CpuLearnerGradients : public testing::TestWithParam<int> {};
+
+// One test a configuration: the twin in double is slow.
+TEST_P(CpuLearnerGradients, MatchFiniteDifferences) {
   std::vector<ModelConfig> small = configs();
   small[1].vocab_size = 20;
   small[1].hidden_size = 16;
@@ -114,47 +117,48 @@ TEST(CpuLearner, GradientsMatchFiniteDifferences) {
   small[1].num_key_value_heads = 1;
   small[1].head_dim = 16;
   small[1].intermediate_size = 32;
-  for (const ModelConfig& config : small) {
-    const Weights weights = random_weights(config, 13);
-    const Batch batch = forest(config.vocab_size, 14);
-    LearnerBench bench(weights);
-    ForwardResult result = bench.forward(batch);
-    const Coefficients coefficients{random_floats(result.scores.log_probability.size(), 1),
-                                    random_floats(result.scores.entropy.size(), 2),
-                                    {}};
-    bench.backward(std::move(result.tape), coefficients);
-    std::vector<double> values(weights.values().begin(), weights.values().end());
-    size_t begin = 0;
-    for (const TensorInfo& info : weights.manifest()) {
-      const size_t count = static_cast<size_t>(info.element_count());
-      const std::span<const float> gradient = bench.learner().gradients().values().subspan(begin, count);
-      double size = 0;
-      for (const float g : gradient) size = std::max(size, std::abs(static_cast<double>(g)));
-      // A directional derivative over the whole tensor, and a single element.
-      for (int probe = 0; probe < 2; ++probe) {
-        std::vector<float> direction(count, 0.0f);
-        if (probe == 0)
-          direction = random_floats(count, 77);
-        else
-          direction[(probe * 7919 + 13) % count] = 1.0f;
-        const double h = 1e-5;
-        double analytic = 0, scale = 0;
-        std::vector<double> moved[2] = {values, values};
-        for (size_t i = 0; i < count; ++i) {
-          analytic += static_cast<double>(gradient[i]) * direction[i];
-          scale += std::abs(static_cast<double>(gradient[i]) * direction[i]);
-          moved[0][begin + i] += h * direction[i];
-          moved[1][begin + i] -= h * direction[i];
-        }
-        const double numeric = (reference_loss(config, moved[0], batch, coefficients) -
-                                reference_loss(config, moved[1], batch, coefficients)) /
-                               (2 * h);
-        EXPECT_NEAR(analytic, numeric, 2e-5 * (scale + size)) << info.name << " probe " << probe;
+  const ModelConfig& config = small[GetParam()];
+  const Weights weights = random_weights(config, 13);
+  const Batch batch = forest(config.vocab_size, 14);
+  LearnerBench bench(weights);
+  ForwardResult result = bench.forward(batch);
+  const Coefficients coefficients{random_floats(result.scores.log_probability.size(), 1),
+                                  random_floats(result.scores.entropy.size(), 2),
+                                  {}};
+  bench.backward(std::move(result.tape), coefficients);
+  std::vector<double> values(weights.values().begin(), weights.values().end());
+  size_t begin = 0;
+  for (const TensorInfo& info : weights.manifest()) {
+    const size_t count = static_cast<size_t>(info.element_count());
+    const std::span<const float> gradient = bench.learner().gradients().values().subspan(begin, count);
+    double size = 0;
+    for (const float g : gradient) size = std::max(size, std::abs(static_cast<double>(g)));
+    // A directional derivative over the whole tensor, and a single element.
+    for (int probe = 0; probe < 2; ++probe) {
+      std::vector<float> direction(count, 0.0f);
+      if (probe == 0)
+        direction = random_floats(count, 77);
+      else
+        direction[(probe * 7919 + 13) % count] = 1.0f;
+      const double h = 1e-5;
+      double analytic = 0, scale = 0;
+      std::vector<double> moved[2] = {values, values};
+      for (size_t i = 0; i < count; ++i) {
+        analytic += static_cast<double>(gradient[i]) * direction[i];
+        scale += std::abs(static_cast<double>(gradient[i]) * direction[i]);
+        moved[0][begin + i] += h * direction[i];
+        moved[1][begin + i] -= h * direction[i];
       }
-      begin += count;
+      const double numeric = (reference_loss(config, moved[0], batch, coefficients) -
+                              reference_loss(config, moved[1], batch, coefficients)) /
+                             (2 * h);
+      EXPECT_NEAR(analytic, numeric, 2e-5 * (scale + size)) << info.name << " probe " << probe;
     }
+    begin += count;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, CpuLearnerGradients, testing::Range(0, 5));
 
 TEST(CpuLearner, BitsDoNotDependOnThreads) {
   for (const ModelConfig& config : configs()) {

@@ -23,7 +23,7 @@ std::vector<ModelConfig> configs() {
   plain.model_type = "llama";
   plain.qk_norm = false;
   plain.num_key_value_heads = 1;
-  return {odd, even, biased, plain};
+  return {odd, even, biased, plain, gemma2_config(), gemma3_config()};
 }
 
 // All logits [tokens, vocabulary] of a sequence fed in chunks of `chunk` tokens.

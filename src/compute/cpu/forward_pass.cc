@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace stoker::cpu {
 namespace {
@@ -28,6 +29,17 @@ int64_t kv_block_floats(const ModelConfig& config, int32_t capacity) {
   return 2 * shape.layers * padded(capacity) * shape.kv_width;
 }
 
+float cap_scores(const DecoderShape& shape, int columns, float* scores) {
+  if (shape.attention_cap == 0) return shape.score_scale;
+  kernels().soft_cap(columns, shape.score_scale / shape.attention_cap, shape.attention_cap, scores);
+  return 1.0f;
+}
+
+void hide_scores(int base, int window, int position, float* scores) {
+  const int hidden = first_visible(window, position) - base;
+  if (hidden > 0) std::fill_n(scores, hidden, -std::numeric_limits<float>::infinity());
+}
+
 void make_attention_tasks(const DecoderShape& shape, ForwardRows& rows) {
   constexpr int kTaskQueries = 96;
   rows.tasks.clear();
@@ -42,8 +54,10 @@ void make_attention_tasks(const DecoderShape& shape, ForwardRows& rows) {
 
 void embed(const PackedWeights& weights, const ForwardRows& rows, int begin, int end, float* output) {
   const int64_t width = weights.shape.hidden_padded;
+  const float scale = weights.shape.embedding_scale;
   for (int r = begin; r < end; ++r) {
     std::memcpy(output + r * width, weights.embedding.data() + rows.token[r] * width, sizeof(float) * width);
+    if (scale != 1) kernels().scale(static_cast<int>(width), scale, output + r * width);
   }
 }
 
@@ -76,8 +90,8 @@ void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows
       k.add_bias(count, static_cast<int>(s.qkv_width), w.qkv_bias.data(), qkv, s.qkv_width);
     for (int i = 0; i < count; ++i, qkv += s.qkv_width) {
       const int row = block + i;
-      const float* cosine = weights.rope->cosine.data() + int64_t{rows.position[row]} * half;
-      const float* sine = weights.rope->sine.data() + int64_t{rows.position[row]} * half;
+      const float* cosine = w.rope->row(rows.position[row]);
+      const float* sine = cosine + half;
       k.rotate_heads(s.heads, s.head_dim, qkv, w.q_norm.empty() ? nullptr : w.q_norm.data(), s.epsilon,
                      cosine, sine, activations.query + row * s.query_width);
       k.rotate_heads(s.kv_heads, s.head_dim, qkv + s.query_width,
@@ -94,33 +108,41 @@ struct QueryBlock {
   int64_t row_stride, out_stride;
 };
 
+// Softmax over the positions that the query at `position` sees. Scores of earlier ones become weights of 0,
+// whatever they hold, so that a block of queries may compute more than each of them sees.
+static Kernels::RowSoftmax attention_weights(const DecoderShape& shape, float* scores, int base, int window,
+                                             int position, int columns) {
+  const Kernels& k = kernels();
+  const float scale = cap_scores(shape, columns, scores);
+  hide_scores(base, window, position, scores);
+  return k.softmax_row(scores, position + 1 - base, columns, scale);
+}
+
 static void attend_block(const PackedWeights& weights, int layer, const Sequence& sequence, int kv_head,
                          const QueryBlock& block, const LayerActivations& activations, float* scores,
                          int64_t score_stride) {
   const Kernels& k = kernels();
   const DecoderShape& s = weights.shape;
+  const int window = weights.layers[layer].window;
   const int limit = sequence.position + block.end;  // keys that the last query sees
+  const int start = first_visible(window, sequence.position + block.begin), base = score_base(start);
+  const int columns = static_cast<int>(padded(limit)) - base;
   const int64_t first = sequence.first_row + block.begin;
   const float* query = activations.query + first * s.query_width + block.head * s.head_padded;
   float* out = activations.attention + first * s.query_width + block.head * s.head_padded;
-  int offset = 0;
-  for (const ContextRun& run : sequence.context) {
-    if (offset >= limit) break;
-    const int count = std::min(run.count, limit - offset);
+  for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
     const KvLayer kv = kv_layer(s, run.block, run.positions, layer);
     // Whole panels: what a panel holds beyond `count` is overwritten by the next run or not looked at.
-    k.matmul(
-        block.rows, s.head_dim, static_cast<int>(padded(count)), {query, block.row_stride, 1},
-        {kv.keys + run.start * s.kv_width + kv_head * s.head_padded * kLanes, s.kv_width * kLanes, kLanes},
-        scores + offset, score_stride, Write::kStore);
-    offset += count;
-  }
+    k.matmul(block.rows, s.head_dim, static_cast<int>(padded(count)), {query, block.row_stride, 1},
+             {kv.keys + from * s.kv_width + kv_head * s.head_padded * kLanes, s.kv_width * kLanes, kLanes},
+             scores + column, score_stride, Write::kStore);
+  });
   float inverse_sum[kMaxQueryBlock];
   const bool decoding = block.end - block.begin == 1;
   for (int r = 0; r < block.rows; ++r) {
-    const int visible = decoding ? limit : sequence.position + block.begin + r + 1;
+    const int position = decoding ? limit - 1 : sequence.position + block.begin + r;
     const auto [maximum, sum] =
-        k.softmax_row(scores + r * score_stride, visible, static_cast<int>(padded(limit)), s.score_scale);
+        attention_weights(s, scores + r * score_stride, base, window, position, columns);
     inverse_sum[r] = 1.0f / sum;
     if (activations.softmax != nullptr) {
       const int64_t row = first + (decoding ? 0 : r);
@@ -129,16 +151,14 @@ static void attend_block(const PackedWeights& weights, int layer, const Sequence
       kept[1] = inverse_sum[r];
     }
   }
-  offset = 0;
-  for (const ContextRun& run : sequence.context) {
-    if (offset >= limit) break;
-    const int count = std::min(run.count, limit - offset);
+  Write write = Write::kStore;
+  for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
     const KvLayer kv = kv_layer(s, run.block, run.positions, layer);
-    k.matmul(block.rows, count, static_cast<int>(s.head_padded), {scores + offset, score_stride, 1},
-             {kv.values + run.start * s.kv_width + kv_head * s.head_padded, kLanes, s.kv_width}, out,
-             block.out_stride, offset == 0 ? Write::kStore : Write::kContinue);
-    offset += count;
-  }
+    k.matmul(block.rows, count, static_cast<int>(s.head_padded), {scores + column, score_stride, 1},
+             {kv.values + from * s.kv_width + kv_head * s.head_padded, kLanes, s.kv_width}, out,
+             block.out_stride, write);
+    write = Write::kContinue;
+  });
   for (int r = 0; r < block.rows; ++r) {
     k.scale(static_cast<int>(s.head_padded), inverse_sum[r], out + r * block.out_stride);
   }
@@ -150,7 +170,8 @@ void attention(const PackedWeights& weights, int layer, const ForwardRows& rows,
   for (int t = begin; t < end; ++t) {
     const AttentionTask& task = rows.tasks[t];
     const Sequence& sequence = rows.sequences[task.sequence];
-    const int64_t score_stride = padded(sequence.position + task.end) + kLanes;
+    const int base = score_base(first_visible(weights.layers[layer].window, sequence.position + task.begin));
+    const int64_t score_stride = padded(sequence.position + task.end) - base + kLanes;
     const int first_head = task.kv_head * s.group;
     if (task.end - task.begin == 1) {
       // One query: its heads are the rows, in portions that fit the block.
@@ -175,15 +196,29 @@ void attention(const PackedWeights& weights, int layer, const ForwardRows& rows,
   }
 }
 
+// out = base + norm(x): rows of `width`; `normed` is scratch of x's shape, and `out` may be `base`.
+static void add_normed(const DecoderShape& shape, int count, const float* x, const std::vector<float>& weight,
+                       const float* base, float* normed, float* out) {
+  const Kernels& k = kernels();
+  const int64_t width = shape.hidden_padded;
+  k.rms_norm(count, shape.hidden, x, width, weight.data(), shape.epsilon, normed, width);
+  if (out != base) std::memcpy(out, base, sizeof(float) * count * width);
+  for (int i = 0; i < count; ++i) {
+    k.add_bias(1, static_cast<int>(width), normed + i * width, out + i * width, width);
+  }
+}
+
 void attention_outputs(const PackedWeights& weights, int layer, int begin, int end,
                        const LayerActivations& activations, ForwardScratch& scratch) {
   const Kernels& k = kernels();
   const DecoderShape& s = weights.shape;
   const PackedLayer& w = weights.layers[layer];
   const int64_t width = s.hidden_padded, gate_up_width = 2 * s.ffn_padded;
-  float* normed = scratch.rows.reserve(kForwardRowBlock * (width + gate_up_width + s.ffn_padded));
+  float* normed = scratch.rows.reserve(kForwardRowBlock * (2 * width + gate_up_width + s.ffn_padded));
   float* own_gate_up = normed + kForwardRowBlock * width;
   float* activation = own_gate_up + kForwardRowBlock * gate_up_width;
+  float* own_out = activation + kForwardRowBlock * s.ffn_padded;
+  const auto gated = s.activation == Activation::kSilu ? k.swiglu : k.geglu;
   for (int block = begin; block < end; block += kForwardRowBlock) {
     const int count = std::min(kForwardRowBlock, end - block);
     const float* input = activations.input + block * width;
@@ -191,15 +226,34 @@ void attention_outputs(const PackedWeights& weights, int layer, int begin, int e
     float* output = activations.output + block * width;
     float* gate_up =
         activations.gate_up != nullptr ? activations.gate_up + block * gate_up_width : own_gate_up;
-    k.matmul_add(count, w.output.depth, w.output.columns,
-                 {activations.attention + block * s.query_width, s.query_width, 1}, w.output.right(), input,
-                 middle, width);
+    const LeftMatrix attended{activations.attention + block * s.query_width, s.query_width, 1};
+    if (s.sandwich) {
+      float* out = activations.attention_out != nullptr ? activations.attention_out + block * width : own_out;
+      k.matmul(count, w.output.depth, w.output.columns, attended, w.output.right(), out, width,
+               Write::kStore);
+      add_normed(s, count, out, w.post_attention_norm, input, normed, middle);
+    } else {
+      k.matmul_add(count, w.output.depth, w.output.columns, attended, w.output.right(), input, middle, width);
+    }
     k.rms_norm(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, normed, width);
     k.matmul(count, w.gate_up.depth, w.gate_up.columns, {normed, width, 1}, w.gate_up.right(), gate_up,
              gate_up_width, Write::kStore);
-    k.swiglu(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
-    k.matmul_add(count, w.down.depth, w.down.columns, {activation, s.ffn_padded, 1}, w.down.right(), middle,
-                 output, width);
+    gated(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
+    const LeftMatrix activated{activation, s.ffn_padded, 1};
+    if (s.sandwich) {
+      float* out = activations.mlp_out != nullptr ? activations.mlp_out + block * width : own_out;
+      k.matmul(count, w.down.depth, w.down.columns, activated, w.down.right(), out, width, Write::kStore);
+      add_normed(s, count, out, w.post_mlp_norm, middle, normed, output);
+    } else {
+      k.matmul_add(count, w.down.depth, w.down.columns, activated, w.down.right(), middle, output, width);
+    }
+  }
+}
+
+void cap_logits(const DecoderShape& shape, int count, int vocabulary, float* logits, int64_t stride) {
+  if (shape.logit_cap == 0) return;
+  for (int i = 0; i < count; ++i) {
+    kernels().soft_cap(vocabulary, 1.0f / shape.logit_cap, shape.logit_cap, logits + i * stride);
   }
 }
 
@@ -210,6 +264,7 @@ void language_model_head(const PackedWeights& weights, int count, const float* i
   k.rms_norm(count, s.hidden, input, stride, weights.final_norm.data(), s.epsilon, normed, s.hidden_padded);
   k.matmul(count, weights.head.depth, vocabulary, {normed, s.hidden_padded, 1}, weights.head.right(), logits,
            logits_stride, Write::kStore);
+  cap_logits(s, count, vocabulary, logits, logits_stride);
 }
 
 Range part_of(int count, int parts, int index, int grain) {

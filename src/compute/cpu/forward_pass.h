@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -60,14 +61,16 @@ struct ForwardRows {
 // Activations of one layer, rows of the widths of DecoderShape. Inference points all layers at the same
 // memory and lets `middle` and `output` be `input`; training keeps each.
 struct LayerActivations {
-  float* input = nullptr;      // [M, hidden_padded] residual stream
-  float* qkv = nullptr;        // [M, qkv_width] with bias, before QK-norm and rotation
-  float* query = nullptr;      // [M, query_width] rotated
-  float* attention = nullptr;  // [M, query_width]
-  float* softmax = nullptr;    // [M, heads, 2] maximum and sum of each row; null: not kept
-  float* middle = nullptr;     // [M, hidden_padded] residual stream after attention
-  float* gate_up = nullptr;    // [M, 2 ffn_padded]; null: not kept
-  float* output = nullptr;     // [M, hidden_padded] residual stream after the MLP
+  float* input = nullptr;          // [M, hidden_padded] residual stream
+  float* qkv = nullptr;            // [M, qkv_width] with bias, before QK-norm and rotation
+  float* query = nullptr;          // [M, query_width] rotated
+  float* attention = nullptr;      // [M, query_width]
+  float* softmax = nullptr;        // [M, heads, 2] maximum and sum of each row; null: not kept
+  float* attention_out = nullptr;  // [M, hidden_padded] before the norm behind attention; null: not kept
+  float* middle = nullptr;         // [M, hidden_padded] residual stream after attention
+  float* gate_up = nullptr;        // [M, 2 ffn_padded]; null: not kept
+  float* mlp_out = nullptr;        // [M, hidden_padded] before the norm behind the MLP; null: not kept
+  float* output = nullptr;         // [M, hidden_padded] residual stream after the MLP
 };
 
 struct KvLayer {
@@ -96,6 +99,14 @@ void attention(const PackedWeights& weights, int layer, const ForwardRows& rows,
 // Rows [begin, end): output projection, norm and MLP, both added to the residual stream.
 void attention_outputs(const PackedWeights& weights, int layer, int begin, int end,
                        const LayerActivations& activations, ForwardScratch& scratch);
+// Scores [columns] through the attention's soft-cap, if it has one; returns the factor that is left for the
+// softmax.
+float cap_scores(const DecoderShape& shape, int columns, float* scores);
+// Makes the scores of positions from `base` on that the query at `position` does not see in a layer of this
+// window minus infinity.
+void hide_scores(int base, int window, int position, float* scores);
+// Rows of logits through the final soft-cap, if there is one.
+void cap_logits(const DecoderShape& shape, int count, int vocabulary, float* logits, int64_t stride);
 // Final norm and LM head of `count` rows at `input` [count, stride]; logits [count, logits_stride].
 void language_model_head(const PackedWeights& weights, int count, const float* input, int64_t stride,
                          int vocabulary, float* normed, float* logits, int64_t logits_stride);
@@ -107,6 +118,31 @@ struct Range {
 Range part_of(int count, int parts, int index, int grain = 1);
 // Splits tasks by the work in them.
 Range part_of_tasks(const ForwardRows& rows, int parts, int index);
+
+// First position that a query at `position` sees in a layer of this window (0: all).
+inline int first_visible(int window, int position) {
+  return window == 0 ? 0 : std::max(0, position + 1 - window);
+}
+// The position that column 0 of a block's scores stands for, when its first query sees from `first` on: a
+// multiple of 16, so that sums keep the lanes of absolute positions, and low enough for the whole panels of
+// every run.
+inline int score_base(int first) { return std::max(0, first / kLanes * kLanes - kLanes); }
+
+// Calls body(run, start, column, count) for the parts of a sequence's runs that hold positions [first,
+// limit), each cut to whole panels in front: `count` positions of the block from `start`, whose scores begin
+// at `column`. Positions before `first` get attention weights of 0.
+template <typename Body>
+void for_each_visible(const Sequence& sequence, int first, int limit, Body body) {
+  const int base = score_base(first);
+  int position = 0;
+  for (const ContextRun& run : sequence.context) {
+    if (position >= limit) break;
+    const int count = std::min(run.count, limit - position);
+    const int skip = std::max(0, first - position) / kLanes * kLanes;
+    if (skip < count) body(run, run.start + skip, position + skip - base, count - skip);
+    position += count;
+  }
+}
 
 // Query rows that attention computes together, a multiple of six: as many as keep their scores, `stride`
 // floats a row, within `score_floats`, at most kMaxQueryBlock.

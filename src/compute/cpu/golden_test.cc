@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "compute/cpu/test_support.h"
 #include "model/model_directory.h"
+#include "model/safetensors.h"
 
 namespace stoker::cpu {
 namespace {
@@ -182,6 +183,52 @@ TEST(Golden, Stories260KGivesTheRecordedLogProbabilitiesAndGreedyText) {
     EXPECT_NEAR(log_probability(logits, 1.0f, token), expected[i].as_double(), 1e-4) << "token " << i;
   }
 }
+
+// Models as transformers wrote them, with its logits and gradients: src/model/goldens/make_families.py.
+class FamilyGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(FamilyGolden, LogitsAndGradientsAreThoseOfTransformers) {
+  const std::filesystem::path folder =
+      std::filesystem::path(STOKER_SOURCE_DIR) / "src/model/goldens/families" / GetParam();
+  const SafetensorsFile golden(folder / "golden.safetensors");
+  const auto numbers = [&](const std::string& name) {
+    const TensorView& view = *golden.find(name);
+    std::vector<float> values(view.data.size() / sizeof(float));
+    copy_to_float(view, values);
+    return values;
+  };
+  const Weights weights = load_model_weights(folder);
+  std::vector<int32_t> ids(golden.find("ids")->data.size() / sizeof(int32_t));
+  std::memcpy(ids.data(), golden.find("ids")->data.data(), ids.size() * sizeof(int32_t));
+  const int32_t vocabulary = weights.config().vocab_size;
+  SerialParallel serial;
+  DecoderForward decoder(pack_weights(weights, serial), vocabulary);
+  CachedSequence sequence(weights.config(), 16);
+  const SequenceChunk chunk = sequence.append(ids);
+  std::vector<int32_t> rows(ids.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<float> logits(ids.size() * vocabulary);
+  decoder.run({&chunk, 1}, rows, logits.data(), serial);
+  EXPECT_LT(relative_error(logits, numbers("logits")), 5e-6);
+
+  LearnerBench bench(weights);
+  Batch batch;
+  batch.segments.push_back({ids, -1});
+  predict_within_segments(batch);
+  ForwardResult result = bench.forward(batch);
+  const float count = static_cast<float>(batch.segment.size());
+  bench.backward(std::move(result.tape), {std::vector<float>(batch.segment.size(), -1 / count), {}, {}});
+  for (size_t t = 0; t < weights.manifest().size(); ++t) {
+    const std::string& name = weights.manifest()[t].name;
+    EXPECT_LT(relative_error(bench.learner().gradients().tensor(t), numbers("gradient." + name)), 2e-5)
+        << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyGolden,
+                         testing::Values("llama2", "llama3", "llama_linear", "llama_dynamic", "llama_yarn",
+                                         "mistral", "qwen2", "qwen3", "gemma2", "gemma3"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // What Stoker writes, transformers loads; its logits were recorded by src/model/goldens/make.sh.
 TEST(Golden, ExportedModelsGiveTheLogitsOfTransformers) {

@@ -69,7 +69,7 @@ struct Kernels {
   void (*rms_norm)(int rows, int width, const float* x, int64_t x_stride, const float* weight, float epsilon,
                    float* y, int64_t y_stride);
   // dx = base + gradient through rms_norm of dy, where base has dx's stride and may be dx; dweight += sum
-  // over rows of dy * x_hat. Rows of padded(width).
+  // over rows of dy * x_hat. Rows of padded(width). `base` null: zeros.
   void (*rms_norm_backward)(int rows, int width, const float* x, int64_t x_stride, const float* weight,
                             float epsilon, const float* dy, int64_t dy_stride, const float* base, float* dx,
                             int64_t dx_stride, float* dweight);
@@ -91,6 +91,17 @@ struct Kernels {
   // Replaces gate_up by its gradient, and dout by the recomputed output of swiglu.
   void (*swiglu_backward)(int rows, int width, float* gate_up, int64_t stride, float* dout,
                           int64_t dout_stride);
+
+  // The same with gelu of the gate, in its tanh form (Hendrycks and Gimpel 2016): x / (1 + e^(-2 u)), where
+  // u = sqrt(2 / pi) (x + 0.044715 x^3).
+  void (*geglu)(int rows, int width, const float* gate_up, int64_t stride, float* out, int64_t out_stride);
+  void (*geglu_backward)(int rows, int width, float* gate_up, int64_t stride, float* dout,
+                         int64_t dout_stride);
+
+  // x = cap * tanh(x * factor).
+  void (*soft_cap)(int count, float factor, float cap, float* x);
+  // dy becomes the gradient through soft_cap, whose results were y; where dy is 0, y is not looked at.
+  void (*soft_cap_backward)(int count, float factor, float cap, const float* y, float* dy);
 
   // Attention weights of one query, not yet divided by their sum: s[i] = exp((s[i] - max) * scale) for i <
   // count, 0 for count <= i < padded_limit. Returns {max, sum}.

@@ -123,8 +123,10 @@ TEST(Kernels, RotationHasTheBitsOfThePlainTwin) {
     for (const int size : {2, 6, 8, 32, 40, 64, 96, 128}) {
       const std::vector<float> x = random_floats(2 * size, size);
       std::vector<float> cosine(size / 2), sine(size / 2);
+      std::vector<double> frequencies(size / 2);
       for (int i = 0; i < size / 2; ++i) {
-        const double angle = 77 * std::pow(10000.0, -2.0 * i / size);
+        frequencies[i] = std::pow(10000.0, -2.0 * i / size);
+        const double angle = 77 * frequencies[i];
         cosine[i] = static_cast<float>(std::cos(angle));
         sine[i] = static_cast<float>(std::sin(angle));
       }
@@ -133,7 +135,7 @@ TEST(Kernels, RotationHasTheBitsOfThePlainTwin) {
       k->rotate_heads(2, size, in.data(), nullptr, 0, cosine.data(), sine.data(), y.data());
       std::vector<float> expected = x;
       for (int h = 0; h < 2; ++h)
-        reference::rotate<float>(std::span(expected).subspan(h * size, size), 77, 10000.0f);
+        reference::rotate<float>(std::span(expected).subspan(h * size, size), 77, frequencies);
       EXPECT_EQ(first_difference(first_columns(y, size), expected), -1) << k->name << " " << size;
     }
   }
@@ -159,6 +161,44 @@ TEST(Kernels, ExponentialAndSwigluHaveTheBitsOfThePlainTwinAndAreAccurate) {
     EXPECT_NEAR(reference::exponential(x) / std::exp(static_cast<double>(x)), 1.0, 2.5e-7) << x;
   }
   EXPECT_EQ(reference::exponential(-88.0f), 0.0f);
+}
+
+TEST(Kernels, GegluHasTheBitsOfThePlainTwinAndIsAccurate) {
+  std::vector<float> gate = random_floats(2048, 3, 4.0f);
+  gate[0] = 0, gate[1] = -0.0f, gate[2] = 87.9f, gate[3] = -87.9f, gate[4] = 1e9f, gate[5] = -1e9f;
+  gate[6] = 1e-30f;
+  const std::vector<float> up = random_floats(gate.size(), 4);
+  std::vector<float> both = gate;
+  both.insert(both.end(), up.begin(), up.end());
+  for (const Kernels* k : tables()) {
+    std::vector<float> y(gate.size());
+    k->geglu(1, static_cast<int>(gate.size()), both.data(), 0, y.data(), 0);
+    for (size_t i = 0; i < gate.size(); ++i) {
+      EXPECT_TRUE(same_bits(y[i], reference::geglu(gate[i], up[i]))) << gate[i];
+      const double x = gate[i], inner = 0.79788456080286536 * (x + 0.044715 * x * x * x);
+      // The tail where the exponential ends is the only place with a larger relative error.
+      EXPECT_NEAR(y[i], x / (1 + std::exp(-2 * inner)) * up[i], 3e-6 * std::abs(x * up[i]) + 1e-30) << x;
+    }
+  }
+}
+
+TEST(Kernels, SoftCapHasTheBitsOfThePlainTwinAndIsAccurate) {
+  std::vector<float> x = random_floats(1001, 5, 40.0f);
+  x[0] = 0, x[1] = 1e-20f, x[2] = 1e30f, x[3] = -1e30f, x[4] = 31.2499f, x[5] = -31.2501f;
+  for (const Kernels* k : tables()) {
+    std::vector<float> y = x;
+    y.push_back(-7.0f);
+    k->soft_cap(static_cast<int>(x.size()), 0.02f, 50.0f, y.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_TRUE(same_bits(y[i], reference::soft_cap(x[i], 0.02f, 50.0f))) << x[i];
+      const double exact = 50.0 * std::tanh(static_cast<double>(x[i]) * 0.02f);
+      EXPECT_NEAR(y[i], exact, 4e-7 * std::abs(exact)) << x[i];
+    }
+    EXPECT_EQ(y.back(), -7.0f);
+    float broken = NAN;
+    k->soft_cap(1, 0.02f, 50.0f, &broken);
+    EXPECT_TRUE(std::isnan(broken));
+  }
 }
 
 TEST(Kernels, SoftmaxRowHasTheBitsOfThePlainTwinAndZerosBehind) {
@@ -277,21 +317,42 @@ TEST(Kernels, RotatedHeadGradientMatchesFiniteDifferences) {
   }
 }
 
-TEST(Kernels, SwigluGradientMatchesFiniteDifferences) {
+TEST(Kernels, GradientsOfGatesMatchFiniteDifferences) {
   constexpr int kWidth = 18;
   for (const Kernels* k : tables()) {
-    std::vector<float> gate_up = padded_rows(random_floats(2 * kWidth, 1, 2.0f), kWidth);
-    const std::vector<float> dy = padded_rows(random_floats(kWidth, 2), kWidth);
-    std::vector<float> gradient = gate_up, out = dy, expected(32);
-    k->swiglu_backward(1, kWidth, gradient.data(), 64, out.data(), 32);
+    for (const bool gelu : {false, true}) {
+      std::vector<float> gate_up = padded_rows(random_floats(2 * kWidth, 1, 2.0f), kWidth);
+      const std::vector<float> dy = padded_rows(random_floats(kWidth, 2), kWidth);
+      std::vector<float> gradient = gate_up, out = dy, expected(32);
+      (gelu ? k->geglu_backward : k->swiglu_backward)(1, kWidth, gradient.data(), 64, out.data(), 32);
+      const auto loss = [&] {
+        (gelu ? k->geglu : k->swiglu)(1, kWidth, gate_up.data(), 64, expected.data(), 32);
+        return weighted_sum(expected, dy);
+      };
+      loss();
+      EXPECT_EQ(first_difference(out, expected), -1);
+      for (const size_t i : {0, 9, 17, 32, 45, 49})
+        EXPECT_NEAR(gradient[i], difference(gate_up, i, loss), 2e-4) << gelu;
+    }
+  }
+}
+
+TEST(Kernels, SoftCapGradientMatchesFiniteDifferences) {
+  constexpr int kCount = 21;
+  for (const Kernels* k : tables()) {
+    std::vector<float> x = random_floats(kCount, 1, 3.0f);
+    std::vector<float> dy = random_floats(kCount, 2), y = x;
+    dy[4] = 0;
+    k->soft_cap(kCount, 0.4f, 2.0f, y.data());
+    y[4] = NAN;
+    std::vector<float> dx = dy;
+    k->soft_cap_backward(kCount, 0.4f, 2.0f, y.data(), dx.data());
     const auto loss = [&] {
-      k->swiglu(1, kWidth, gate_up.data(), 64, expected.data(), 32);
-      return weighted_sum(expected, dy);
+      std::vector<float> again = x;
+      k->soft_cap(kCount, 0.4f, 2.0f, again.data());
+      return weighted_sum(again, dy);
     };
-    loss();
-    EXPECT_EQ(first_difference(out, expected), -1);
-    for (const size_t i : {0, 9, 17, 32, 45, 49})
-      EXPECT_NEAR(gradient[i], difference(gate_up, i, loss), 2e-4);
+    for (const size_t i : {0, 4, 15, 16, 20}) EXPECT_NEAR(dx[i], difference(x, i, loss), 2e-4);
   }
 }
 

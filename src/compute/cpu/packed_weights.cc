@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 #include "base/error.h"
+#include "model/rope.h"
 
 namespace stoker::cpu {
 namespace {
@@ -105,6 +106,14 @@ std::vector<float> padded_vector(std::span<const float> values, int group) {
   return result;
 }
 
+// The factors of an RMSNorm, padded with zeros.
+std::vector<float> norm_factors(const ModelConfig& config, std::span<const float> weight, int group) {
+  if (!config.norm_plus_one) return padded_vector(weight, group);
+  std::vector<float> factors(weight.begin(), weight.end());
+  for (float& factor : factors) factor += 1.0f;
+  return padded_vector(factors, group);
+}
+
 Sources qkv_of(const Weights& weights, const LayerTensors& t) {
   const ModelConfig& c = weights.config();
   const auto heads = [&](int tensor, int rows) {
@@ -132,12 +141,15 @@ Sources head_of(const Weights& weights, const DecoderTensors& tensors) {
 
 void pack_layer(const Weights& weights, const LayerTensors& t, PackedLayer& layer) {
   const ModelConfig& c = weights.config();
-  layer.attention_norm = padded_vector(weights.tensor(t.attention_norm), c.hidden_size);
-  layer.mlp_norm = padded_vector(weights.tensor(t.mlp_norm), c.hidden_size);
-  if (t.q_norm >= 0) {
-    layer.q_norm = padded_vector(weights.tensor(t.q_norm), c.head_dim);
-    layer.k_norm = padded_vector(weights.tensor(t.k_norm), c.head_dim);
-  }
+  const auto norm = [&](int tensor, int width) {
+    return tensor < 0 ? std::vector<float>() : norm_factors(c, weights.tensor(tensor), width);
+  };
+  layer.attention_norm = norm(t.attention_norm, c.hidden_size);
+  layer.mlp_norm = norm(t.mlp_norm, c.hidden_size);
+  layer.post_attention_norm = norm(t.post_attention_norm, c.hidden_size);
+  layer.post_mlp_norm = norm(t.post_mlp_norm, c.hidden_size);
+  layer.q_norm = norm(t.q_norm, c.head_dim);
+  layer.k_norm = norm(t.k_norm, c.head_dim);
   for (const int tensor : {t.q_bias, t.k_bias, t.v_bias}) {
     if (tensor < 0) continue;
     const std::vector<float> bias = padded_vector(weights.tensor(tensor), c.head_dim);
@@ -167,8 +179,16 @@ DecoderShape::DecoderShape(const ModelConfig& c)
       query_width(heads * head_padded),
       kv_width(kv_heads * head_padded),
       qkv_width(query_width + 2 * kv_width),
-      score_scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))),
-      epsilon(c.rms_norm_eps) {}
+      score_scale(static_cast<float>(1.0 / std::sqrt(c.query_pre_attn_scalar > 0
+                                                         ? static_cast<double>(c.query_pre_attn_scalar)
+                                                         : static_cast<double>(c.head_dim)))),
+      epsilon(c.rms_norm_eps),
+      activation(c.activation),
+      sandwich(c.sandwich_norm),
+      attention_cap(c.attn_logit_softcapping),
+      logit_cap(c.final_logit_softcapping),
+      embedding_scale(c.scale_embedding ? static_cast<float>(std::sqrt(static_cast<double>(c.hidden_size)))
+                                        : 1.0f) {}
 
 DecoderTensors::DecoderTensors(const std::vector<TensorInfo>& manifest, const ModelConfig& config) {
   std::map<std::string, int> index;
@@ -185,7 +205,7 @@ DecoderTensors::DecoderTensors(const std::vector<TensorInfo>& manifest, const Mo
     const std::string prefix = fmt::format("model.layers.{}.", l);
     const auto attention = [&](const char* name) { return find(prefix + "self_attn." + name); };
     LayerTensors t{};
-    t.q_bias = t.k_bias = t.v_bias = t.q_norm = t.k_norm = -1;
+    t.q_bias = t.k_bias = t.v_bias = t.q_norm = t.k_norm = t.post_attention_norm = t.post_mlp_norm = -1;
     t.attention_norm = find(prefix + "input_layernorm.weight");
     t.q = attention("q_proj.weight");
     t.k = attention("k_proj.weight");
@@ -200,7 +220,13 @@ DecoderTensors::DecoderTensors(const std::vector<TensorInfo>& manifest, const Mo
       t.q_norm = attention("q_norm.weight");
       t.k_norm = attention("k_norm.weight");
     }
-    t.mlp_norm = find(prefix + "post_attention_layernorm.weight");
+    if (config.sandwich_norm) {
+      t.post_attention_norm = find(prefix + "post_attention_layernorm.weight");
+      t.mlp_norm = find(prefix + "pre_feedforward_layernorm.weight");
+      t.post_mlp_norm = find(prefix + "post_feedforward_layernorm.weight");
+    } else {
+      t.mlp_norm = find(prefix + "post_attention_layernorm.weight");
+    }
     t.gate = find(prefix + "mlp.gate_proj.weight");
     t.up = find(prefix + "mlp.up_proj.weight");
     t.down = find(prefix + "mlp.down_proj.weight");
@@ -208,36 +234,61 @@ DecoderTensors::DecoderTensors(const std::vector<TensorInfo>& manifest, const Mo
   }
 }
 
-std::shared_ptr<const RopeTable> rope_table(const ModelConfig& config) {
-  using Key = std::tuple<float, int32_t, int32_t>;
+RopeTable::RopeTable(std::vector<double> frequencies, float factor, int32_t positions)
+    : frequencies_(std::move(frequencies)),
+      factor_(factor),
+      blocks_(std::make_unique<std::atomic<const float*>[]>(positions / kBlock + 1)) {}
+
+const float* RopeTable::make_block(int32_t index) const {
+  const std::lock_guard lock(mutex_);
+  if (const float* block = blocks_[index].load(std::memory_order_acquire)) return block;
+  const size_t half = frequencies_.size();
+  auto rows = std::make_unique<float[]>(kBlock * 2 * half);
+  for (int32_t i = 0; i < kBlock; ++i) {
+    float* row = rows.get() + static_cast<size_t>(i) * 2 * half;
+    for (size_t k = 0; k < half; ++k) {
+      const double angle = (static_cast<double>(index) * kBlock + i) * frequencies_[k];
+      row[k] = static_cast<float>(std::cos(angle)) * factor_;
+      row[half + k] = static_cast<float>(std::sin(angle)) * factor_;
+    }
+  }
+  memory_.push_back(std::move(rows));
+  blocks_[index].store(memory_.back().get(), std::memory_order_release);
+  return memory_.back().get();
+}
+
+static std::shared_ptr<const RopeTable> rope_table(const std::vector<double>& frequencies, float factor,
+                                                   int32_t positions) {
+  using Key = std::tuple<std::vector<double>, float, int32_t>;
   static std::mutex mutex;
   static std::map<Key, std::weak_ptr<const RopeTable>> tables;
   const std::lock_guard lock(mutex);
-  const Key key{config.rope_theta, config.head_dim, config.max_position_embeddings};
+  const Key key{frequencies, factor, positions};
   if (std::shared_ptr<const RopeTable> table = tables[key].lock()) return table;
-  const int half = config.head_dim / 2;
-  auto table = std::make_shared<RopeTable>();
-  table->cosine.resize(static_cast<size_t>(config.max_position_embeddings) * half);
-  table->sine.resize(table->cosine.size());
-  for (int i = 0; i < half; ++i) {
-    const double frequency = std::pow(static_cast<double>(config.rope_theta), -2.0 * i / config.head_dim);
-    for (int position = 0; position < config.max_position_embeddings; ++position) {
-      table->cosine[static_cast<size_t>(position) * half + i] =
-          static_cast<float>(std::cos(position * frequency));
-      table->sine[static_cast<size_t>(position) * half + i] =
-          static_cast<float>(std::sin(position * frequency));
-    }
-  }
+  auto table = std::make_shared<const RopeTable>(frequencies, factor, positions);
   tables[key] = table;
   return table;
+}
+
+RopeTables rope_tables(const ModelConfig& config) {
+  const int32_t positions = config.max_position_embeddings;
+  RopeTables tables;
+  tables.global = rope_table(rope_frequencies(config), config.rope_scaling.attention_factor, positions);
+  tables.local = config.rope_local_theta == 0 ? tables.global
+                                              : rope_table(rope_local_frequencies(config), 1.0f, positions);
+  return tables;
 }
 
 std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, Parallel& parallel) {
   const ModelConfig& config = weights.config();
   const DecoderTensors tensors(weights.manifest(), config);
   auto packed = std::make_shared<PackedWeights>(config, weights.version());
-  packed->rope = rope_table(config);
+  const RopeTables ropes = rope_tables(config);
   packed->layers.resize(config.num_hidden_layers);
+  for (int l = 0; l < config.num_hidden_layers; ++l) {
+    packed->layers[l].window = config.window(l);
+    packed->layers[l].rope = config.window(l) > 0 ? ropes.local : ropes.global;
+  }
   parallel.for_each(config.num_hidden_layers + 2, [&](int i) {
     if (i < config.num_hidden_layers) {
       pack_layer(weights, tensors.layers[i], packed->layers[i]);
@@ -249,7 +300,7 @@ std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, Parall
         std::memcpy(packed->embedding.data() + r * width, rows.data() + int64_t{r} * config.hidden_size,
                     sizeof(float) * config.hidden_size);
       }
-      packed->final_norm = padded_vector(weights.tensor(tensors.final_norm), config.hidden_size);
+      packed->final_norm = norm_factors(config, weights.tensor(tensors.final_norm), config.hidden_size);
     } else {
       pack_forward(head_of(weights, tensors), packed->head);
     }

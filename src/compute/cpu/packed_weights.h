@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "compute/cpu/decoder.h"
@@ -22,8 +24,13 @@ struct DecoderShape {
   int64_t query_width;  // heads * head_padded
   int64_t kv_width;     // kv_heads * head_padded
   int64_t qkv_width;    // query_width + 2 kv_width
-  float score_scale;    // 1 / sqrt(head_dim)
+  float score_scale;    // 1 / sqrt(query_pre_attn_scalar or head_dim)
   float epsilon;
+  Activation activation;
+  bool sandwich;          // norms behind attention and MLP too
+  float attention_cap;    // 0: none
+  float logit_cap;        // 0: none
+  float embedding_scale;  // 1: none
 };
 
 // A matrix [columns, depth] (a linear layer: [out, in]) as right operand of Kernels::matmul: panels of 16
@@ -36,18 +43,44 @@ struct PackedMatrix {
   RightMatrix right() const { return {buffer.data(), int64_t{depth} * kLanes, kLanes}; }
 };
 
-// Cosines and sines of the rotary angles, [max positions][head_dim / 2] each; angles in double precision.
-// Shared by all versions of a model.
-struct RopeTable {
-  std::vector<float> cosine, sine;
+// Cosines and sines of the rotary angles of each position, times a factor; angles in double precision.
+// Computed in blocks of positions when first asked for, from any thread. Shared by all versions of a model.
+class RopeTable {
+ public:
+  // `frequencies` [head_dim / 2]: radians a position.
+  RopeTable(std::vector<double> frequencies, float factor, int32_t positions);
+
+  // [head_dim / 2] cosines, then as many sines.
+  const float* row(int32_t position) const {
+    const float* block = blocks_[position / kBlock].load(std::memory_order_acquire);
+    if (block == nullptr) block = make_block(position / kBlock);
+    return block + int64_t{position % kBlock} * 2 * static_cast<int64_t>(frequencies_.size());
+  }
+
+ private:
+  static constexpr int32_t kBlock = 256;
+  const float* make_block(int32_t index) const;
+
+  std::vector<double> frequencies_;
+  float factor_;
+  std::unique_ptr<std::atomic<const float*>[]> blocks_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<const float[]>> memory_;
 };
-std::shared_ptr<const RopeTable> rope_table(const ModelConfig& config);
+// The tables of layers that see everything and of sliding layers; one and the same where they agree.
+struct RopeTables {
+  std::shared_ptr<const RopeTable> global, local;
+};
+RopeTables rope_tables(const ModelConfig& config);
 
 struct PackedLayer {
-  std::vector<float> attention_norm, mlp_norm;  // [hidden_padded]
+  std::vector<float> attention_norm, mlp_norm;            // [hidden_padded]
+  std::vector<float> post_attention_norm, post_mlp_norm;  // [hidden_padded], empty without
   PackedMatrix qkv, output, gate_up, down;
   std::vector<float> qkv_bias;        // [qkv_width], empty without bias
   std::vector<float> q_norm, k_norm;  // [head_padded], empty without QK-norm
+  int window = 0;                     // tokens that the layer sees; 0: all
+  std::shared_ptr<const RopeTable> rope;
 };
 
 class PackedWeights {
@@ -62,7 +95,6 @@ class PackedWeights {
   std::vector<PackedLayer> layers;
   std::vector<float> final_norm;  // [hidden_padded]
   PackedMatrix head;
-  std::shared_ptr<const RopeTable> rope;
 };
 
 // The weights as right operands of the products that carry gradients back to activations: dX = dY W.
@@ -78,7 +110,7 @@ void pack_backward_weights(const Weights& weights, Parallel& parallel, BackwardW
 // Indices into weight_manifest of the tensors of each layer; -1: absent.
 struct LayerTensors {
   int attention_norm, q, k, v, q_bias = -1, k_bias = -1, v_bias = -1, q_norm = -1, k_norm = -1, output;
-  int mlp_norm, gate, up, down;
+  int mlp_norm, gate, up, down, post_attention_norm = -1, post_mlp_norm = -1;
 };
 struct DecoderTensors {
   explicit DecoderTensors(const std::vector<TensorInfo>& manifest, const ModelConfig& config);

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 #include "compute/cpu/kernels.h"
+#include "model/rope.h"
 #include "model/weights.h"
 
 namespace stoker::cpu::reference {
@@ -28,6 +29,23 @@ float exponential(float x) {
 }
 
 double exponential(double x) { return std::exp(x); }
+
+float hyperbolic_tangent(float x) {
+  const float size = std::abs(x);
+  if (size < 0.625f) {
+    const float square = x * x;
+    float p = -5.70498872745e-3f;
+    for (const float coefficient :
+         {2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f}) {
+      p = std::fma(p, square, coefficient);
+    }
+    return std::fma(p * square, x, x);
+  }
+  const float large = 1.0f - 2.0f / (exponential(size + size) + 1.0f);
+  return x < 0 ? -large : large;
+}
+
+double hyperbolic_tangent(double x) { return std::tanh(x); }
 
 template <typename T>
 T lane_sum(std::span<const T> a, std::span<const T> b) {
@@ -65,13 +83,12 @@ std::vector<T> rms_norm(std::span<const T> x, std::span<const T> weight, float e
 }
 
 template <typename T>
-void rotate(std::span<T> head, int position, float theta) {
+void rotate(std::span<T> head, int position, std::span<const double> frequencies, float factor) {
   const size_t half = head.size() / 2;
   for (size_t i = 0; i < half; ++i) {
-    const double angle =
-        position * std::pow(static_cast<double>(theta),
-                            -2.0 * static_cast<double>(i) / static_cast<double>(head.size()));
-    const T cosine = static_cast<T>(std::cos(angle)), sine = static_cast<T>(std::sin(angle));
+    const double angle = position * frequencies[i];
+    const T cosine = static_cast<T>(std::cos(angle)) * static_cast<T>(factor);
+    const T sine = static_cast<T>(std::sin(angle)) * static_cast<T>(factor);
     const T a = head[i], b = head[half + i];
     head[i] = std::fma(-b, sine, a * cosine);
     head[half + i] = std::fma(a, sine, b * cosine);
@@ -84,13 +101,33 @@ T swiglu(T gate, T up) {
 }
 
 template <typename T>
-std::vector<T> attend(std::span<const T> query, std::span<const T> keys, std::span<const T> values,
-                      int count) {
+T geglu(T gate, T up) {
+  // 2 sqrt(2 / pi), in float to the bits of the kernels.
+  const T inner = std::fma(static_cast<T>(0.044715f) * gate * gate, gate, gate);
+  return gate / (T{1} + exponential(static_cast<T>(-1.5957691216f) * inner)) * up;
+}
+
+template <typename T>
+T soft_cap(T x, T factor, T cap) {
+  return cap * hyperbolic_tangent(x * factor);
+}
+
+template <typename T>
+std::vector<T> attend(std::span<const T> query, std::span<const T> keys, std::span<const T> values, int count,
+                      const AttentionScores& scores) {
   const size_t size = query.size();
   std::vector<T> weights = linear<T>(query, keys, 1, count, static_cast<int>(size));
-  const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(size)));
-  const T largest = *std::ranges::max_element(weights);
-  for (T& weight : weights) weight = exponential((weight - largest) * scale);
+  T scale = static_cast<T>(scores.scale);
+  if (scores.cap > 0) {
+    for (T& weight : weights) {
+      weight = soft_cap(weight, static_cast<T>(scores.scale / scores.cap), static_cast<T>(scores.cap));
+    }
+    scale = 1;
+  }
+  const T largest = *std::max_element(weights.begin() + scores.first, weights.end());
+  for (int t = 0; t < count; ++t) {
+    weights[t] = t < scores.first ? T{0} : exponential((weights[t] - largest) * scale);
+  }
   const T inverse_sum = T{1} / lane_sum<T>({}, weights);
   std::vector<T> out(size, T{0});
   for (int t = 0; t < count; ++t) {
@@ -164,6 +201,13 @@ class Tensors {
   std::map<std::string, std::span<const T>> tensors_;
 };
 
+template <typename T>
+std::vector<T> norm_factors(const ModelConfig& c, std::span<const T> weight) {
+  std::vector<T> factors(weight.begin(), weight.end());
+  for (T& factor : factors) factor += c.norm_plus_one ? T{1} : T{0};
+  return factors;
+}
+
 // One projection of all tokens to heads [tokens, heads, size]: bias, norm over each head and rotation where
 // asked.
 template <typename T>
@@ -177,23 +221,28 @@ std::vector<T> project(const ModelConfig& c, const Tensors<T>& tensors, int laye
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % width];
   }
   if (which == 'v') return y;
+  const bool local = c.window(layer) > 0 && c.rope_local_theta != 0;
+  const std::vector<double> frequencies = local ? rope_local_frequencies(c) : rope_frequencies(c);
+  const float factor = local ? 1.0f : c.rope_scaling.attention_factor;
   for (int i = 0; i < tokens * heads; ++i) {
     const std::span<T> head = std::span(y).subspan(static_cast<size_t>(i) * size, size);
     if (c.qk_norm) {
       const std::vector<T> normed =
-          rms_norm<T>(head, tensors(layer, fmt::format("self_attn.{}_norm.weight", which)), c.rms_norm_eps);
+          rms_norm<T>(head, norm_factors(c, tensors(layer, fmt::format("self_attn.{}_norm.weight", which))),
+                      c.rms_norm_eps);
       std::ranges::copy(normed, head.begin());
     }
-    rotate<T>(head, i / heads, c.rope_theta);
+    rotate<T>(head, i / heads, frequencies, factor);
   }
   return y;
 }
 
 template <typename T>
-std::vector<T> norm_rows(std::span<const T> x, std::span<const T> weight, float epsilon) {
+std::vector<T> norm_rows(const ModelConfig& c, std::span<const T> x, std::span<const T> weight) {
   std::vector<T> result;
+  const std::vector<T> factors = norm_factors(c, weight);
   for (size_t row = 0; row < x.size(); row += weight.size()) {
-    const std::vector<T> y = rms_norm<T>(x.subspan(row, weight.size()), weight, epsilon);
+    const std::vector<T> y = rms_norm<T>(x.subspan(row, weight.size()), factors, c.rms_norm_eps);
     result.insert(result.end(), y.begin(), y.end());
   }
   return result;
@@ -206,8 +255,11 @@ std::vector<T> self_attention(const ModelConfig& c, const Tensors<T>& tensors, i
   const std::vector<T> q = project(c, tensors, layer, 'q', x, tokens, heads);
   const std::vector<T> k = project(c, tensors, layer, 'k', x, tokens, kv_heads);
   const std::vector<T> v = project(c, tensors, layer, 'v', x, tokens, kv_heads);
+  const double scalar = c.query_pre_attn_scalar > 0 ? c.query_pre_attn_scalar : size;
+  AttentionScores scores{static_cast<float>(1.0 / std::sqrt(scalar)), c.attn_logit_softcapping, 0};
   std::vector<T> out;
   for (int t = 0; t < tokens; ++t) {
+    if (c.window(layer) > 0) scores.first = std::max(0, t + 1 - c.window(layer));
     for (int h = 0; h < heads; ++h) {
       std::vector<T> keys, values;
       for (int s = 0; s <= t; ++s) {
@@ -215,8 +267,9 @@ std::vector<T> self_attention(const ModelConfig& c, const Tensors<T>& tensors, i
         keys.insert(keys.end(), k.begin() + at, k.begin() + at + size);
         values.insert(values.end(), v.begin() + at, v.begin() + at + size);
       }
-      const std::vector<T> y = attend<T>(
-          std::span(q).subspan((static_cast<size_t>(t) * heads + h) * size, size), keys, values, t + 1);
+      const std::vector<T> y =
+          attend<T>(std::span(q).subspan((static_cast<size_t>(t) * heads + h) * size, size), keys, values,
+                    t + 1, scores);
       out.insert(out.end(), y.begin(), y.end());
     }
   }
@@ -228,44 +281,67 @@ void add(std::vector<T>& x, const std::vector<T>& y) {
   for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
 }
 
+// One layer on the residual stream x [tokens, hidden_size].
+template <typename T>
+void run_layer(const ModelConfig& c, const Tensors<T>& tensors, int layer, int m, std::vector<T>& x) {
+  const int d = c.hidden_size, f = c.intermediate_size;
+  const auto norm = [&](const std::vector<T>& rows, const char* name) {
+    return norm_rows<T>(c, rows, tensors(layer, fmt::format("{}_layernorm.weight", name)));
+  };
+  const std::vector<T> attended = self_attention<T>(c, tensors, layer, norm(x, "input"), m);
+  std::vector<T> out = linear<T>(attended, tensors(layer, "self_attn.o_proj.weight"), m, d, c.query_size());
+  add(x, c.sandwich_norm ? norm(out, "post_attention") : out);
+  const std::vector<T> b = norm(x, c.sandwich_norm ? "pre_feedforward" : "post_attention");
+  std::vector<T> gate = linear<T>(b, tensors(layer, "mlp.gate_proj.weight"), m, f, d);
+  const std::vector<T> up = linear<T>(b, tensors(layer, "mlp.up_proj.weight"), m, f, d);
+  for (size_t i = 0; i < gate.size(); ++i) {
+    gate[i] = c.activation == Activation::kSilu ? swiglu(gate[i], up[i]) : geglu(gate[i], up[i]);
+  }
+  out = linear<T>(gate, tensors(layer, "mlp.down_proj.weight"), m, d, f);
+  add(x, c.sandwich_norm ? norm(out, "post_feedforward") : out);
+}
+
 }  // namespace
 
 template <typename T>
 std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
                                std::span<const int32_t> tokens) {
   const Tensors<T> tensors(c, values);
-  const int m = static_cast<int>(tokens.size()), d = c.hidden_size, f = c.intermediate_size;
+  const int m = static_cast<int>(tokens.size()), d = c.hidden_size;
   const std::span<const T> embedding = tensors("model.embed_tokens.weight");
   std::vector<T> x;
   for (const int32_t token : tokens) {
     const std::span<const T> row = embedding.subspan(static_cast<size_t>(token) * d, d);
     x.insert(x.end(), row.begin(), row.end());
   }
-  for (int l = 0; l < c.num_hidden_layers; ++l) {
-    const std::vector<T> a = norm_rows<T>(x, tensors(l, "input_layernorm.weight"), c.rms_norm_eps);
-    const std::vector<T> attended = self_attention<T>(c, tensors, l, a, m);
-    add(x, linear<T>(attended, tensors(l, "self_attn.o_proj.weight"), m, d, c.query_size()));
-    const std::vector<T> b = norm_rows<T>(x, tensors(l, "post_attention_layernorm.weight"), c.rms_norm_eps);
-    std::vector<T> gate = linear<T>(b, tensors(l, "mlp.gate_proj.weight"), m, f, d);
-    const std::vector<T> up = linear<T>(b, tensors(l, "mlp.up_proj.weight"), m, f, d);
-    for (size_t i = 0; i < gate.size(); ++i) gate[i] = swiglu(gate[i], up[i]);
-    add(x, linear<T>(gate, tensors(l, "mlp.down_proj.weight"), m, d, f));
+  if (c.scale_embedding) {
+    const T scale = static_cast<T>(static_cast<float>(std::sqrt(static_cast<double>(d))));
+    for (T& value : x) value *= scale;
   }
-  const std::vector<T> hidden = norm_rows<T>(x, tensors("model.norm.weight"), c.rms_norm_eps);
+  for (int l = 0; l < c.num_hidden_layers; ++l) run_layer(c, tensors, l, m, x);
+  const std::vector<T> hidden = norm_rows<T>(c, x, tensors("model.norm.weight"));
   const std::span<const T> head = c.tie_word_embeddings ? embedding : tensors("lm_head.weight");
-  return linear<T>(hidden, head, m, c.vocab_size, d);
+  std::vector<T> logits = linear<T>(hidden, head, m, c.vocab_size, d);
+  if (c.final_logit_softcapping > 0) {
+    const T factor = static_cast<T>(1.0f / c.final_logit_softcapping);
+    for (T& logit : logits) logit = soft_cap(logit, factor, static_cast<T>(c.final_logit_softcapping));
+  }
+  return logits;
 }
 
-#define STOKER_INSTANTIATE(T)                                                                         \
-  template T lane_sum<T>(std::span<const T>, std::span<const T>);                                     \
-  template std::vector<T> linear<T>(std::span<const T>, std::span<const T>, int, int, int);           \
-  template std::vector<T> rms_norm<T>(std::span<const T>, std::span<const T>, float);                 \
-  template void rotate<T>(std::span<T>, int, float);                                                  \
-  template T swiglu<T>(T, T);                                                                         \
-  template std::vector<T> attend<T>(std::span<const T>, std::span<const T>, std::span<const T>, int); \
-  template T log_probability<T>(std::span<const T>, T, int32_t);                                      \
-  template T entropy<T>(std::span<const T>, T);                                                       \
-  template std::vector<T> sequence_logits<T>(const ModelConfig&, std::span<const T>,                  \
+#define STOKER_INSTANTIATE(T)                                                                        \
+  template T lane_sum<T>(std::span<const T>, std::span<const T>);                                    \
+  template std::vector<T> linear<T>(std::span<const T>, std::span<const T>, int, int, int);          \
+  template std::vector<T> rms_norm<T>(std::span<const T>, std::span<const T>, float);                \
+  template void rotate<T>(std::span<T>, int, std::span<const double>, float);                        \
+  template T swiglu<T>(T, T);                                                                        \
+  template T geglu<T>(T, T);                                                                         \
+  template T soft_cap<T>(T, T, T);                                                                   \
+  template std::vector<T> attend<T>(std::span<const T>, std::span<const T>, std::span<const T>, int, \
+                                    const AttentionScores&);                                         \
+  template T log_probability<T>(std::span<const T>, T, int32_t);                                     \
+  template T entropy<T>(std::span<const T>, T);                                                      \
+  template std::vector<T> sequence_logits<T>(const ModelConfig&, std::span<const T>,                 \
                                              std::span<const int32_t>);
 STOKER_INSTANTIATE(float)
 STOKER_INSTANTIATE(double)

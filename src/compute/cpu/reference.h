@@ -29,18 +29,36 @@ std::vector<T> linear(std::span<const T> x, std::span<const T> w, int m, int n, 
 template <typename T>
 std::vector<T> rms_norm(std::span<const T> x, std::span<const T> weight, float epsilon);
 
-// Rotates the pairs (i, i + size / 2) by position * theta^(-2 i / size).
+// tanh x: in float the polynomial and the quotient of the kernels, in double the library's.
+float hyperbolic_tangent(float x);
+double hyperbolic_tangent(double x);
+
+// Rotates the pairs (i, i + size / 2) by position * frequencies[i]; `factor` multiplies sines and cosines.
 template <typename T>
-void rotate(std::span<T> head, int position, float theta);
+void rotate(std::span<T> head, int position, std::span<const double> frequencies, float factor = 1);
 
 // gate / (1 + e^-gate) * up.
 template <typename T>
 T swiglu(T gate, T up);
 
-// Attention of one query over `count` keys and values [count, size], scores scaled by 1 / sqrt(size).
+// gelu(gate) * up, gelu in its tanh form, written with the logistic function.
 template <typename T>
-std::vector<T> attend(std::span<const T> query, std::span<const T> keys, std::span<const T> values,
-                      int count);
+T geglu(T gate, T up);
+
+// cap * tanh(x * factor).
+template <typename T>
+T soft_cap(T x, T factor, T cap);
+
+// Scores of attention: q . k * scale, with cap > 0 soft-capped; keys before `first` are not seen.
+struct AttentionScores {
+  float scale = 1;
+  float cap = 0;
+  int first = 0;
+};
+// Attention of one query over `count` keys and values [count, size].
+template <typename T>
+std::vector<T> attend(std::span<const T> query, std::span<const T> keys, std::span<const T> values, int count,
+                      const AttentionScores& scores);
 
 // log softmax(logits / temperature)[id], and the entropy of the distribution.
 template <typename T>

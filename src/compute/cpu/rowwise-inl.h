@@ -43,7 +43,7 @@ static void rms_norm_backward(int rows, int width, const float* x, int64_t x_str
   const int64_t padded_width = (width + 15) / 16 * 16;
   for (int i = 0; i < rows; ++i) {
     norm_row_backward(width, padded_width, x + i * x_stride, weight, epsilon, dy + i * dy_stride,
-                      base + i * dx_stride, dx + i * dx_stride, dweight);
+                      base == nullptr ? nullptr : base + i * dx_stride, dx + i * dx_stride, dweight);
   }
 }
 
@@ -98,31 +98,78 @@ static void rotate_heads_backward(int heads, int head_dim, const float* x, const
   }
 }
 
-static void swiglu(int rows, int width, const float* gate_up, int64_t stride, float* out,
-                   int64_t out_stride) {
+// out = gate / (1 + e^exponent(gate)) * up, row by row.
+template <typename Exponent>
+STOKER_INLINE void gated(int rows, int width, const float* gate_up, int64_t stride, float* out,
+                         int64_t out_stride, Exponent exponent) {
   const int64_t padded_width = (width + 15) / 16 * 16;
   const V16 one = splat(1.0f);
   for (int i = 0; i < rows; ++i, gate_up += stride, out += out_stride) {
     for (int64_t j = 0; j < padded_width; j += 16) {
       const V16 gate = load(gate_up + j);
-      store(out + j, gate / (one + exponential(-gate)) * load(gate_up + padded_width + j));
+      store(out + j, gate / (one + exponential(exponent(gate))) * load(gate_up + padded_width + j));
     }
   }
 }
 
-static void swiglu_backward(int rows, int width, float* gate_up, int64_t stride, float* dout,
-                            int64_t dout_stride) {
+// `slope`: the derivative of -exponent, times the gate.
+template <typename Exponent, typename Slope>
+STOKER_INLINE void gated_backward(int rows, int width, float* gate_up, int64_t stride, float* dout,
+                                  int64_t dout_stride, Exponent exponent, Slope slope) {
   const int64_t padded_width = (width + 15) / 16 * 16;
   const V16 one = splat(1.0f);
   for (int i = 0; i < rows; ++i, gate_up += stride, dout += dout_stride) {
     for (int64_t j = 0; j < padded_width; j += 16) {
       const V16 gate = load(gate_up + j), up = load(gate_up + padded_width + j), gradient = load(dout + j);
-      const V16 denominator = one + exponential(-gate);
+      const V16 denominator = one + exponential(exponent(gate));
       const V16 sigmoid = one / denominator;
-      const V16 silu = gate / denominator;
-      store(gate_up + j, gradient * up * sigmoid * fma(gate, one - sigmoid, one));
-      store(gate_up + padded_width + j, gradient * silu);
-      store(dout + j, silu * up);
+      const V16 activation = gate / denominator;
+      store(gate_up + j, gradient * up * sigmoid * fma(slope(gate), one - sigmoid, one));
+      store(gate_up + padded_width + j, gradient * activation);
+      store(dout + j, activation * up);
     }
+  }
+}
+
+STOKER_INLINE V16 silu_exponent(V16 x) { return -x; }
+STOKER_INLINE V16 silu_slope(V16 x) { return x; }
+// -2 sqrt(2 / pi) (x + 0.044715 x^3)
+STOKER_INLINE V16 gelu_exponent(V16 x) { return splat(-1.5957691216f) * fma(splat(0.044715f) * x * x, x, x); }
+STOKER_INLINE V16 gelu_slope(V16 x) { return splat(1.5957691216f) * fma(splat(0.134145f) * x * x, x, x); }
+
+static void swiglu(int rows, int width, const float* gate_up, int64_t stride, float* out,
+                   int64_t out_stride) {
+  gated(rows, width, gate_up, stride, out, out_stride, silu_exponent);
+}
+static void swiglu_backward(int rows, int width, float* gate_up, int64_t stride, float* dout,
+                            int64_t dout_stride) {
+  gated_backward(rows, width, gate_up, stride, dout, dout_stride, silu_exponent, silu_slope);
+}
+static void geglu(int rows, int width, const float* gate_up, int64_t stride, float* out, int64_t out_stride) {
+  gated(rows, width, gate_up, stride, out, out_stride, gelu_exponent);
+}
+static void geglu_backward(int rows, int width, float* gate_up, int64_t stride, float* dout,
+                           int64_t dout_stride) {
+  gated_backward(rows, width, gate_up, stride, dout, dout_stride, gelu_exponent, gelu_slope);
+}
+
+static void soft_cap(int count, float factor, float cap, float* x) {
+  int j = 0;
+  for (; j + 16 <= count; j += 16) {
+    store(x + j, splat(cap) * hyperbolic_tangent(load(x + j) * splat(factor)));
+  }
+  if (j == count) return;
+  const V16 rest = load_partial(x + j, count - j, 0.0f);
+  store_partial(x + j, count - j, splat(cap) * hyperbolic_tangent(rest * splat(factor)));
+}
+
+static void soft_cap_backward(int count, float factor, float cap, const float* y, float* dy) {
+  const V16 inverse = splat(1.0f / cap), slope = splat(factor * cap), zero = splat(0.0f);
+  for (int j = 0; j < count; j += 16) {
+    const int lanes = count - j < 16 ? count - j : 16;
+    const V16 gradient = load_partial(dy + j, lanes, 0.0f);
+    const V16 t = load_partial(y + j, lanes, 0.0f) * inverse;
+    const V16 result = gradient * (slope * fma(-t, t, splat(1.0f)));
+    store_partial(dy + j, lanes, gradient == zero ? zero : result);
   }
 }

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "compute/cpu/cpu_learner.h"
 #include "compute/cpu/decoder.h"
+#include "model/family.h"
 
 namespace stoker::cpu {
 
@@ -79,6 +80,32 @@ inline ModelConfig even_config() {
   config.num_attention_heads = 4;
   config.head_dim = 32;
   config.intermediate_size = 96;
+  return config;
+}
+
+// Gemma 2 in odd sizes: both kinds of layers, a window that no run ends at, both soft-caps.
+inline ModelConfig gemma2_config() {
+  ModelConfig config = odd_config();
+  apply_family(*find_family("gemma2"), config);
+  config.tie_word_embeddings = true;
+  config.query_pre_attn_scalar = 9;
+  config.attn_logit_softcapping = 1.5f;
+  config.final_logit_softcapping = 2;
+  config.sliding_window = 21;
+  config.sliding_layers = {true, false};
+  return config;
+}
+
+// Gemma 3: two rotary bases, one of them scaled, and norms over the heads.
+inline ModelConfig gemma3_config() {
+  ModelConfig config = gemma2_config();
+  apply_family(*find_family("gemma3_text"), config);
+  config.attn_logit_softcapping = config.final_logit_softcapping = 0;
+  config.num_key_value_heads = 1;
+  config.rope_theta = 1e4f;
+  config.rope_local_theta = 100;
+  config.rope_scaling = {.type = RopeScalingType::kLinear, .factor = 4};
+  config.sliding_window = 5;
   return config;
 }
 

@@ -89,8 +89,8 @@ void TrainingPass::lay_out_activations(bool keep) {
   const DecoderShape& s = weights_->shape;
   const int64_t m = rows_.count();
   const int64_t stream = m * s.hidden_padded;
-  const int64_t kept =
-      m * (s.qkv_width + 2 * s.query_width) + padded(2 * m * s.heads) + stream + 2 * m * s.ffn_padded;
+  const int64_t kept = m * (s.qkv_width + 2 * s.query_width) + padded(2 * m * s.heads) +
+                       (s.sandwich ? 3 : 1) * stream + 2 * m * s.ffn_padded;
   const int64_t shared = m * (s.qkv_width + 2 * s.query_width);
   layers_.assign(s.layers, {});
   normed_.reserve(static_cast<int64_t>(predictions_.size()) * s.hidden_padded);
@@ -112,6 +112,10 @@ void TrainingPass::lay_out_activations(bool keep) {
     a.attention = take(m * s.query_width);
     if (keep) {
       a.softmax = take(padded(2 * m * s.heads));
+      if (s.sandwich) {
+        a.attention_out = take(stream);
+        a.mlp_out = take(stream);
+      }
       a.middle = take(stream);
       a.gate_up = take(2 * m * s.ffn_padded);
       a.output = input = take(stream);

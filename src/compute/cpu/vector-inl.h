@@ -49,6 +49,23 @@ STOKER_INLINE float reduce_maximum(V16 v) {
   return result;
 }
 
+STOKER_INLINE V16 exponential(V16 x);
+
+// tanh x; polynomial of Cephes tanhf near 0, 1 - 2 / (e^2|x| + 1) elsewhere. NaN stays NaN.
+STOKER_INLINE V16 hyperbolic_tangent(V16 x) {
+  const V16 size = x < splat(0.0f) ? -x : x;
+  const V16 square = x * x;
+  V16 p = splat(-5.70498872745e-3f);
+  p = fma(p, square, splat(2.06390887954e-2f));
+  p = fma(p, square, splat(-5.37397155531e-2f));
+  p = fma(p, square, splat(1.33314422036e-1f));
+  p = fma(p, square, splat(-3.33332819422e-1f));
+  const V16 small = fma(p * square, x, x);
+  const V16 large = splat(1.0f) - splat(2.0f) / (exponential(size + size) + splat(1.0f));
+  const V16 y = size < splat(0.625f) ? small : (x < splat(0.0f) ? -large : large);
+  return x == x ? y : x;
+}
+
 // e^x for x <= 88 (larger x give e^88); 0 below -87.33. Range reduction and polynomial of Cephes expf, every
 // multiply-add fused; error below 2 units in the last place.
 STOKER_INLINE V16 exponential(V16 x) {

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/testing/test_folder.h"
 #include "model/config.h"
+#include "model/family.h"
 #include "model/weights.h"
 
 namespace stoker {
@@ -37,8 +38,7 @@ inline ModelConfig tiny_config(const std::string& model_type = "qwen3") {
   config.head_dim = 6;
   config.intermediate_size = 12;
   config.max_position_embeddings = 32;
-  config.attention_bias = model_type == "qwen2";
-  config.qk_norm = model_type == "qwen3";
+  apply_family(*find_family(model_type), config);
   config.bos_token_id = 1;
   config.eos_token_ids = {2};
   config.pad_token_id = 0;
