@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/text_parse_command.h"
 
 namespace stoker {
 namespace {
@@ -58,6 +59,16 @@ void add_episodes(CLI::App& verb, EpisodesArguments& arguments) {
   verb.add_flag("--tokens", arguments.tokens, "Show each token with mask, log-probability and version");
 }
 
+void add_text_parse(CLI::App& text, TextParseArguments& arguments,
+                    std::function<int(InterruptWatch&)>& chosen) {
+  auto* verb = text.add_subcommand(
+      "parse", "Turns to reasoning, content and tool calls: an object with \"text\" a line in and out");
+  verb->add_option("--format", arguments.format, "Tool-call format; 'list' names them")->required();
+  verb->add_option("FILE", arguments.input, "Input; standard input without it");
+  verb->add_flag("--stream", arguments.stream, "Feed byte by byte and show what was announced");
+  verb->callback([&] { chosen = [&](InterruptWatch&) { return run_text_parse(arguments); }; });
+}
+
 // The first argument when it is neither a flag nor a verb: named with the verb it may have been meant for.
 void refuse_unknown_verb(const CLI::App& app, int argument_count, char** argument_values) {
   if (argument_count < 2 || argument_values[1][0] == '-') return;
@@ -80,6 +91,7 @@ struct Invocation {
   std::filesystem::path replay_folder;
   SimulateArguments simulate;
   BenchAsyncArguments bench_async;
+  TextParseArguments text_parse;
   std::function<int(InterruptWatch&)> chosen;
 };
 
@@ -177,6 +189,12 @@ void add_simulation_verbs(CLI::App& app, Invocation& invocation) {
       [&] { invocation.chosen = [&](InterruptWatch&) { return run_bench_async(invocation.bench_async); }; });
 }
 
+void add_text_verbs(CLI::App& app, Invocation& invocation) {
+  auto* text = app.add_subcommand("text", "Look at the text layer: tokens, templates, tool calls");
+  text->require_subcommand(1);
+  add_text_parse(*text, invocation.text_parse, invocation.chosen);
+}
+
 int command_line(int argument_count, char** argument_values) {
   CLI::App app{"Stoker trains language-model agents by reinforcement learning."};
   app.require_subcommand(1);
@@ -190,6 +208,7 @@ int command_line(int argument_count, char** argument_values) {
   add_run_verbs(app, invocation);
   add_looking_verbs(app, invocation);
   add_simulation_verbs(app, invocation);
+  add_text_verbs(app, invocation);
 
   refuse_unknown_verb(app, argument_count, argument_values);
   try {

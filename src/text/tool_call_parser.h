@@ -24,6 +24,7 @@ struct ParseProblem {
 // sees (shared cases ENV-01, ENV-03).
 struct ParsedCall {
   ToolCall call;               // `raw` always; name and arguments as far as they were understood
+  size_t position = 0;         // byte offset of `raw` in the parsed text
   std::string arguments_text;  // JSON text of the arguments, numbers as written; with a problem maybe cut off
   std::optional<ParseProblem> problem;
 

@@ -74,7 +74,7 @@ Reading<bool> read_deepseek_call(TurnScan& scan) {
   }
   if (!whole && co_await skip_until(scan, kDeepseekTags) == kCallEnd)
     scan.in.skip(kDeepseekTags[kCallEnd].size());
-  scan.out.close_call(scan.in.between(tag, scan.in.at()), begin);
+  scan.out.close_call(tag, scan.in.between(tag, scan.in.at()), begin);
   co_return true;
 }
 

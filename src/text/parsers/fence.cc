@@ -37,7 +37,7 @@ Reading<bool> read_fenced_object(TurnScan& scan, bool& found) {
     co_return false;
   }
   found = true;
-  scan.out.close_call(scan.in.between(begin, scan.in.at()), begin);
+  scan.out.close_call(begin, scan.in.between(begin, scan.in.at()), begin);
   co_return object == CallObject::kRead;
 }
 

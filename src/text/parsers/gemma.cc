@@ -154,7 +154,7 @@ Reading<bool> read_gemma_call(TurnScan& scan, const Dialect& dialect) {
     }
   }
   if (!whole && co_await skip_until(scan, ends) == 0) scan.in.skip(dialect.close.size());
-  scan.out.close_call(scan.in.between(tag, scan.in.at()), begin);
+  scan.out.close_call(tag, scan.in.between(tag, scan.in.at()), begin);
   co_return true;
 }
 

@@ -51,7 +51,7 @@ Reading<bool> read_hermes_call(TurnScan& scan) {
     if (co_await skip_until(scan, kHermesTags) == kHermesClose)
       scan.in.skip(kHermesTags[kHermesClose].size());
   }
-  scan.out.close_call(scan.in.between(tag, scan.in.at()), begin);
+  scan.out.close_call(tag, scan.in.between(tag, scan.in.at()), begin);
   co_return true;
 }
 

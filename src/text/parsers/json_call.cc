@@ -243,7 +243,7 @@ Reading<bool> read_call_list(TurnScan& scan, bool certain) {
       scan.out.drop_call();
       co_return false;
     }
-    scan.out.close_call(scan.in.between(from, scan.in.at()), from);
+    scan.out.close_call(from, scan.in.between(from, scan.in.at()), from);
     if (object != CallObject::kRead) co_return false;
     certain = true;
   }

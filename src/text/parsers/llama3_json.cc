@@ -22,7 +22,7 @@ Reading<bool> read_llama_object(TurnScan& scan, size_t raw_begin, bool tagged) {
   }
   // Nothing in the rest of a broken call is a call (TCP-19).
   if (object == CallObject::kBroken) co_await skip_until(scan, kPythonTag);
-  scan.out.close_call(scan.in.between(raw_begin, scan.in.at()), begin);
+  scan.out.close_call(raw_begin, scan.in.between(raw_begin, scan.in.at()), begin);
   co_return object == CallObject::kRead;
 }
 

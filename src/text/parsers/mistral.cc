@@ -51,7 +51,7 @@ Reading<bool> read_mistral_calls(TurnScan& scan) {
     whole = co_await read_mistral_named(scan);
   }
   if (!whole) co_await skip_until(scan, kMistralCalls);
-  scan.out.close_call(scan.in.between(tag, scan.in.at()), begin);
+  scan.out.close_call(tag, scan.in.between(tag, scan.in.at()), begin);
   co_return true;
 }
 

@@ -20,7 +20,7 @@ Reading<bool> read_message_calls(TurnScan& scan, const std::string& name) {
   if (name == "function_call" && byte == '{') {
     scan.out.open_call();
     bool whole = co_await read_call_object(scan, true) == CallObject::kRead;
-    scan.out.close_call(scan.in.between(begin, scan.in.at()), begin);
+    scan.out.close_call(begin, scan.in.between(begin, scan.in.at()), begin);
     co_return whole;
   }
   JsonPart part = co_await read_json_value(scan, false);  // null: no calls
@@ -91,7 +91,7 @@ Reading<bool> read_front(TurnScan& scan, int byte) {
     }
     whole = object == CallObject::kRead;
     if (!whole) co_await skip_until(scan, {});
-    scan.out.close_call(scan.in.between(begin, scan.in.at()), begin);
+    scan.out.close_call(begin, scan.in.between(begin, scan.in.at()), begin);
   }
   if (!whole) co_await skip_until(scan, {});
   co_return true;

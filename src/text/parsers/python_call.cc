@@ -183,7 +183,7 @@ Reading<bool> read_python_call(TurnScan& scan, size_t raw_begin, std::span<const
   size_t arguments_begin = scan.in.at();
   scan.out.announce_call();
   if (!co_await read_python_arguments(scan)) co_await skip_broken(scan, arguments_begin, stops);
-  scan.out.close_call(scan.in.between(raw_begin, scan.in.at()), arguments_begin);
+  scan.out.close_call(raw_begin, scan.in.between(raw_begin, scan.in.at()), arguments_begin);
   co_return true;
 }
 

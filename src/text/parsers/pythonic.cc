@@ -38,7 +38,7 @@ Reading<bool> read_behind_python_start(TurnScan& scan) {
   if (byte != '{') co_return co_await read_python_calls(scan, 0, kPythonicStops);
   scan.out.open_call();
   if (co_await read_call_object(scan, true) == CallObject::kBroken) co_await skip_until(scan, kPythonicStops);
-  scan.out.close_call(scan.in.between(begin, scan.in.at()), begin);
+  scan.out.close_call(begin, scan.in.between(begin, scan.in.at()), begin);
   co_return true;
 }
 

@@ -149,7 +149,7 @@ Reading<bool> read_qwen_call(TurnScan& scan, int tag) {
   bool whole = tag == kQwenOpen ? co_await read_qwen_tagged(scan) : co_await read_qwen_function(scan);
   if (!whole && co_await skip_until(scan, kQwenTags) == kQwenClose)
     scan.in.skip(kQwenTags[kQwenClose].size());
-  scan.out.close_call(scan.in.between(begin, scan.in.at()), body);
+  scan.out.close_call(begin, scan.in.between(begin, scan.in.at()), body);
   co_return tag == kQwenFunction;
 }
 

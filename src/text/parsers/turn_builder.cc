@@ -99,8 +99,9 @@ void TurnBuilder::call_problem(size_t position, std::string message) {
   if (!call().problem) call().problem = ParseProblem{position, std::move(message)};
 }
 
-void TurnBuilder::close_call(std::string_view raw, size_t arguments_begin) {
+void TurnBuilder::close_call(size_t position, std::string_view raw, size_t arguments_begin) {
   ParsedCall& parsed = call();
+  parsed.position = position;
   announce_call();
   parsed.call.raw = raw;
   Result<Json> arguments = Json::try_parse(parsed.arguments_text);

@@ -36,8 +36,9 @@ class TurnBuilder {
   void add_arguments(std::string_view json);
   // The first problem of a call is the one that is told.
   void call_problem(size_t position, std::string message);
-  // Ends the call: `raw` is its text, `arguments_begin` the place of its arguments.
-  void close_call(std::string_view raw, size_t arguments_begin);
+  // Ends the call: `raw` is its text, which stands at `position`; `arguments_begin` is the place of its
+  // arguments.
+  void close_call(size_t position, std::string_view raw, size_t arguments_begin);
 
   // What has become certain since the last time. A character that is cut in two by the end of the text fed so
   // far stays back unless the turn has ended.

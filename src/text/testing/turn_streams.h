@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -86,7 +87,9 @@ inline std::string turn_fault(const ParsedTurn& turn, std::string_view text) {
     if (call.problem && call.problem->message.size() > 600) return "a problem's sentence is long";
     if (!call.problem && call.call.name.empty()) return "a call without a name may be run";
     if (!call.problem && !call.call.arguments.is_object()) return "a call without arguments may be run";
-    if (text.find(call.call.raw) == std::string_view::npos) return "a call's text is not in the turn's";
+    if (text.substr(std::min(call.position, text.size()), call.call.raw.size()) != call.call.raw) {
+      return "a call's text does not stand at its position";
+    }
   }
   for (const ParseProblem& problem : turn.problems) {
     if (problem.position > text.size()) return "a problem of the turn stands behind the text";
