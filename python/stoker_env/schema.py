@@ -1,8 +1,8 @@
 """JSON Schema from type hints, and values from JSON by the same hints.
 
 Known are str, int, float, bool, None, Any, lists, tuples, sets, dictionaries with string keys, Literal, enums, Optional
-and Union (also written `X | None`), dataclasses, TypedDicts and Annotated. Everything is written out: Stoker's
-validator knows no references, so a type that contains itself is refused.
+and Union (also written `X | None`), dataclasses, TypedDicts and Annotated. Everything is written out, for models read
+references badly; so a type that contains itself is refused.
 """
 
 import collections.abc
@@ -95,7 +95,7 @@ def schema_of(hint: Any, what: str, inside: Tuple[Any, ...] = ()) -> Json:
         inner, description = plain
         return _describe(schema_of(inner, what, inside), description)
     if isinstance(hint, type) and hint in inside:
-        raise SchemaError("%s: the type %s contains itself, which Stoker's schemas cannot say" % (what, hint.__name__))
+        raise SchemaError("%s: the type %s contains itself, so its schema would have no end" % (what, hint.__name__))
     origin = typing.get_origin(hint) or hint
     arguments = typing.get_args(hint)
     if origin in _UNION_TYPES:
@@ -177,13 +177,8 @@ def _tuple(arguments: Tuple[Any, ...], what: str, inside: Tuple[Any, ...]) -> Js
         return {"type": "array"}
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         return {"type": "array", "items": schema_of(arguments[0], what, inside)}
-    kinds: List[Json] = []
-    for part in arguments:
-        schema = schema_of(part, what, inside)
-        if schema not in kinds:
-            kinds.append(schema)
-    items = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-    return {"type": "array", "items": items, "minItems": len(arguments), "maxItems": len(arguments)}
+    prefix = [schema_of(part, what, inside) for part in arguments]
+    return {"type": "array", "prefixItems": prefix, "minItems": len(prefix), "maxItems": len(prefix)}
 
 
 def _enumeration(values: List[Any], what: str) -> Json:

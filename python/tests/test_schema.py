@@ -92,7 +92,12 @@ CASES = [
     (Tuple[int, ...], {"type": "array", "items": {"type": "integer"}}, [([1, 2], (1, 2))], [["a"]]),
     (
         Tuple[int, str],
-        {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}, "minItems": 2, "maxItems": 2},
+        {
+            "type": "array",
+            "prefixItems": [{"type": "integer"}, {"type": "string"}],
+            "minItems": 2,
+            "maxItems": 2,
+        },
         [([1, "a"], (1, "a"))],
         [[1], [1, 2], ["a", 1]],
     ),
