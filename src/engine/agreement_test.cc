@@ -9,6 +9,7 @@
 #include "compute/cpu/cpu_learner.h"
 #include "engine/engine_test_support.h"
 #include "engine/native_engine.h"
+#include "model/family.h"
 
 namespace stoker {
 namespace {
@@ -62,6 +63,46 @@ TEST(Agreement, SampledLogProbabilitiesAreTheLearnersBits) {
     ComputePool pool(threads);
     NativeEngine engine(executor, pool, test_weights(3), {.max_batch = 20, .prefill_chunk = 33});
     cpu::CpuLearner learner(*test_weights(3), {}, test_model_config().vocab_size, pool);
+    const std::vector<Outcome> outcomes = run(executor, generate_all(engine, requests));
+    const Scores scores = run(executor, learner.score(training_batch(requests, outcomes, kGroup)));
+    expect_bits_of_learner(outcomes, scores.log_probability);
+  }
+}
+
+// Fresh weights of a family in small sizes; layers slide where the family has such layers.
+WeightsPtr family_weights(const ModelFamily& family) {
+  ModelConfig config = test_model_config();
+  apply_family(family, config);
+  config.attn_logit_softcapping = family.attn_logit_softcapping / 10;
+  config.final_logit_softcapping = family.final_logit_softcapping;
+  config.rope_local_theta = family.rope_local_theta;
+  if (family.sliding_window > 0) {
+    config.sliding_window = 23;
+    config.sliding_layers = {true, family.global_every == 0};
+  }
+  Weights weights = initialize_weights(config, 4);
+  for (float& value : weights.tensor("lm_head.weight")) value *= 40;
+  return std::make_shared<const Weights>(std::move(weights));
+}
+
+TEST(Agreement, OfEveryFamily) {
+  constexpr size_t kGroup = 3;
+  RandomStream random(StreamKey{.run_seed = 33});
+  std::vector<GenerateRequest> requests;
+  for (uint64_t group = 0; group < 4; ++group) {
+    const GenerateRequest first = random_request(random, group);
+    for (uint32_t sample = 0; sample < kGroup; ++sample) {
+      requests.push_back(first);
+      requests.back().stream.sample = sample;
+    }
+  }
+  for (const ModelFamily& family : model_families()) {
+    SCOPED_TRACE(family.model_type);
+    const WeightsPtr weights = family_weights(family);
+    RealExecutor executor;
+    ComputePool pool(2);
+    NativeEngine engine(executor, pool, weights, {.max_batch = 7, .prefill_chunk = 33});
+    cpu::CpuLearner learner(*weights, {}, weights->config().vocab_size, pool);
     const std::vector<Outcome> outcomes = run(executor, generate_all(engine, requests));
     const Scores scores = run(executor, learner.score(training_batch(requests, outcomes, kGroup)));
     expect_bits_of_learner(outcomes, scores.log_probability);

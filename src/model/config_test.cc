@@ -101,6 +101,76 @@ TEST(ModelConfig, GemmaKeysThatAreLeftOutAreThoseOfTransformers) {
   EXPECT_EQ(config.sliding_layers, (std::vector<bool>{true, false, true}));
 }
 
+// The files of public checkpoints as their makers publish them.
+constexpr const char* kPublished[] = {
+    R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "head_dim": 64, "hidden_act": "silu",
+      "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 8192,
+      "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama", "num_attention_heads": 32,
+      "num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+      "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+      "rope_theta": 500000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+      "transformers_version": "4.45.0.dev0", "use_cache": true, "vocab_size": 128256})",
+    R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 576,
+      "initializer_range": 0.041666666666666664, "intermediate_size": 1536, "is_llama_config": true,
+      "max_position_embeddings": 8192, "mlp_bias": false, "model_type": "llama", "num_attention_heads": 9,
+      "num_hidden_layers": 30, "num_key_value_heads": 3, "pad_token_id": 2, "pretraining_tp": 1,
+      "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000,
+      "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+      "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16", "fp16": "float16"}},
+      "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 49152})",
+    R"({"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+      "eos_token_id": 151645, "hidden_act": "silu", "hidden_size": 896, "initializer_range": 0.02,
+      "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 21,
+      "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,
+      "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true,
+      "torch_dtype": "bfloat16", "transformers_version": "4.43.1", "use_cache": true,
+      "use_sliding_window": false, "vocab_size": 151936})",
+    R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+      "hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072,
+      "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+      "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06,
+      "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true,
+      "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true,
+      "use_sliding_window": false, "vocab_size": 151936})",
+    R"({"architectures": ["Gemma2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "attn_logit_softcapping": 50.0, "bos_token_id": 2, "cache_implementation": "hybrid",
+      "eos_token_id": [1, 107], "final_logit_softcapping": 30.0, "head_dim": 256,
+      "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2304,
+      "initializer_range": 0.02, "intermediate_size": 9216, "max_position_embeddings": 8192,
+      "model_type": "gemma2", "num_attention_heads": 8, "num_hidden_layers": 26, "num_key_value_heads": 4,
+      "pad_token_id": 0, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+      "sliding_window": 4096, "torch_dtype": "bfloat16", "transformers_version": "4.42.4", "use_cache": true,
+      "vocab_size": 256000})",
+    R"({"_sliding_window_pattern": 6, "architectures": ["Gemma3ForCausalLM"], "attention_bias": false,
+      "attention_dropout": 0.0, "attn_logit_softcapping": null, "bos_token_id": 2, "eos_token_id": 1,
+      "final_logit_softcapping": null, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+      "hidden_size": 640, "initializer_range": 0.02, "intermediate_size": 2048,
+      "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+        "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+        "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+        "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+      "max_position_embeddings": 32768, "model_type": "gemma3_text", "num_attention_heads": 4,
+      "num_hidden_layers": 18, "num_key_value_heads": 1, "pad_token_id": 0, "query_pre_attn_scalar": 256,
+      "rms_norm_eps": 1e-06, "rope_local_base_freq": 10000.0, "rope_scaling": null, "rope_theta": 1000000.0,
+      "sliding_window": 512, "torch_dtype": "bfloat16", "transformers_version": "4.55.0.dev0",
+      "use_bidirectional_attention": false, "use_cache": true, "vocab_size": 262144})",
+};
+
+TEST(ModelConfig, ConfigurationsOfPublicCheckpointsAreReadAsTheyAre) {
+  // Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Qwen3 0.6B, Gemma 2 2B, Gemma 3 270M.
+  const int64_t parameters[] = {1235814400, 134515008, 494032768, 596049920, 2614341888, 268098176};
+  for (size_t i = 0; i < std::size(kPublished); ++i) {
+    const ModelConfig config = model_config_from_json(Json::parse(kPublished[i]), "config.json");
+    EXPECT_EQ(config.parameter_count(), parameters[i]) << config.model_type;
+    const Json written = model_config_to_json(config);
+    EXPECT_EQ(model_config_from_json(written, "config.json"), config) << config.model_type;
+  }
+}
+
 TEST(ModelConfig, AbsentTokensAreNull) {
   ModelConfig config = tiny_config();
   config.bos_token_id = -1;
