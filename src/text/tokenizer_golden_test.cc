@@ -47,6 +47,13 @@ TEST_P(PublicTokenizer, TOK_01_07_09_11_EqualsTheRecordedGoldens) {
     EXPECT_EQ(encode(*tokenizer, text, AddedTokens::kNonSpecial), to_ids(row.at("ids_text_only"))) << text;
     EXPECT_EQ(encode(*tokenizer, text, AddedTokens::kAll), to_ids(row.at("ids_special_parsed"))) << text;
   }
+  if (name == "qwen3") {  // the exact ids of case TOK-07
+    using Ids = std::vector<int32_t>;
+    EXPECT_EQ(tokenizer->encode("->"), Ids{405});
+    EXPECT_EQ(tokenizer->encode("(x):\n"), (Ids{2075, 982}));
+    EXPECT_EQ(tokenizer->encode("1234567890"), (Ids{16, 17, 18, 19, 20, 21, 22, 23, 24, 15}));
+    EXPECT_EQ(tokenizer->encode("\n\n\n"), Ids{1406});
+  }
   // Bytes that are no UTF-8 come back, alone and cut out of a character.
   for (std::string text : {"\xE6\xAD", "\xAA", "a\xFF\xFE b", "\xED\xA0\x80", "caf\xC3"}) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
