@@ -86,7 +86,7 @@ CORPUS = [
 
 WORDS = ("the of and to in is that for it was The This don't they'll I'M You'Ve self.return public static void int function "
          "const std::vector<int32_t> == != <= >= -> => ++ -- :: // /* */ #include \"a\": 3.14159 1e-9 0xFF 1,234,567 2024-01-31 "
-         "user@example.com https://a.b/c?d=e&f=g#h <div class=\"x\"> </div> &amp; \\n \\t ${x} %s %d @param TODO "
+         "user@example.com https://a.b/c?d=e&f=g#h <div class=\"x\"> </div> &amp; \\n \\t ${x} %s %d @param NOTE "
          "CamelCaseWords snake_case_words SCREAMING_CASE kebab-case-words iPhone McDonald NaN ... !? ??!! --- ### *** ___ ===").split(" ")
 OTHERS = ("é ñ ß Ö ç Ø ı İ ſ K ǅ ʰ ª º ж Ё я Ω ς ϐ א ב ת ا ل ع ه ٣ ۴ ५ ๓ ４ Ⅷ ½ ² ₃ ① ㊿ 〇 一 歪 世界 日本語 の カ ﾊ 한국 가 ᄀ ᅡ ไทย ภาษา हि न्दी "
           "தமிழ் မြန် ខ្មែរ ქართ Ა Ꭰ ꭰ 𐐀 𐐨 𝐀 𝟘 𠀀 😀 👩‍👦 👍🏽 🇳🇴 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ❤️ ☃ € ™ ¬ × ÷ ∑ √ ∞ → ▁ ▁▁ … — ‘ ’ “ ” « » ！ 。 、 · \u0301 \u0308 \u20dd "
