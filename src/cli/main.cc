@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/text_command.h"
 #include "cli/text_parse_command.h"
 
 namespace stoker {
@@ -69,6 +70,33 @@ void add_text_parse(CLI::App& text, TextParseArguments& arguments,
   verb->callback([&] { chosen = [&](InterruptWatch&) { return run_text_parse(arguments); }; });
 }
 
+void add_text_encode(CLI::App& text, TextEncodeArguments& arguments,
+                     std::function<int(InterruptWatch&)>& chosen) {
+  auto* verb =
+      text.add_subcommand("encode", "Texts to token ids: a JSON string a line in, an object a line out");
+  verb->add_option("--tokenizer", arguments.tokenizer, "tokenizer.json or the directory that holds it")
+      ->required();
+  verb->add_option("FILE", arguments.input, "Input; standard input without it");
+  verb->add_option("--special", arguments.special,
+                   "Special tokens in the text: 'text' (default) or 'control'");
+  verb->add_flag("--add-bos", arguments.add_bos,
+                 "Put the tokens around each text that the model's makers put there");
+  verb->add_flag("--raw", arguments.raw, "The whole input is one text");
+  verb->callback([&] { chosen = [&](InterruptWatch&) { return run_text_encode(arguments); }; });
+}
+
+void add_text_decode(CLI::App& text, TextDecodeArguments& arguments,
+                     std::function<int(InterruptWatch&)>& chosen) {
+  auto* verb =
+      text.add_subcommand("decode", "Token ids to texts: a JSON list a line in, an object a line out");
+  verb->add_option("--tokenizer", arguments.tokenizer, "tokenizer.json or the directory that holds it")
+      ->required();
+  verb->add_option("FILE", arguments.input, "Input; standard input without it");
+  verb->add_flag("--skip-special", arguments.skip_special, "Leave out special tokens");
+  verb->add_flag("--stream", arguments.stream, "Also the text that each id releases");
+  verb->callback([&] { chosen = [&](InterruptWatch&) { return run_text_decode(arguments); }; });
+}
+
 // The first argument when it is neither a flag nor a verb: named with the verb it may have been meant for.
 void refuse_unknown_verb(const CLI::App& app, int argument_count, char** argument_values) {
   if (argument_count < 2 || argument_values[1][0] == '-') return;
@@ -92,6 +120,8 @@ struct Invocation {
   SimulateArguments simulate;
   BenchAsyncArguments bench_async;
   TextParseArguments text_parse;
+  TextEncodeArguments text_encode;
+  TextDecodeArguments text_decode;
   std::function<int(InterruptWatch&)> chosen;
 };
 
@@ -193,6 +223,8 @@ void add_text_verbs(CLI::App& app, Invocation& invocation) {
   auto* text = app.add_subcommand("text", "Look at the text layer: tokens, templates, tool calls");
   text->require_subcommand(1);
   add_text_parse(*text, invocation.text_parse, invocation.chosen);
+  add_text_encode(*text, invocation.text_encode, invocation.chosen);
+  add_text_decode(*text, invocation.text_decode, invocation.chosen);
 }
 
 int command_line(int argument_count, char** argument_values) {

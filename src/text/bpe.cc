@@ -39,7 +39,7 @@ BpeModel::BpeModel(BpeDefinition definition)
   for (const BpeDefinition::Merge& merge : definition_.merges) {
     for (int32_t id : {merge.left, merge.right, merge.merged}) check(id);
     merges_.set(merge.left, merge.right, {rank++, merge.merged});
-    if (!definition_.byte_level) cuts_.add_token(definition_.tokens[merge.merged]);
+    cuts_.add_token(definition_.tokens[merge.merged]);
   }
   byte_ids_.fill(-1);
   for (int32_t id = 0; id < size; ++id) {
@@ -50,34 +50,35 @@ BpeModel::BpeModel(BpeDefinition definition)
   if (definition_.byte_level) {
     for (int32_t id : byte_ids_) check(id);
   }
+  byte_pairs_.resize(1 << 16);
+  for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
+    byte_pairs_[pair] = merges_.find(byte_ids_[pair >> 8], byte_ids_[pair & 0xFF]);
+  }
+  cuts_whole_words_ = !definition_.byte_level && !definition_.ignore_merges;
   find_whole_words();
 }
 
-// A token is a word's result as a whole where merging gives it back, or where merges are ignored.
 void BpeModel::find_whole_words() {
-  WordTable all(definition_.tokens.size());
-  Buffers buffers;
-  std::vector<TokenPiece> pieces;
   const auto size = static_cast<int32_t>(definition_.tokens.size());
+  WordTable all(definition_.tokens.size());
   for (int32_t id = 0; id < size; ++id) {
-    // Characters that are tokens must be known before anything merges.
     if (!definition_.tokens[id].empty()) all.add(definition_.tokens[id], id);
   }
-  words_ = std::move(all);
-  if (definition_.ignore_merges) return;
+  words_ = std::move(all);  // merging looks up characters in it
+  whole_.resize(definition_.tokens.size());
   WordTable whole(definition_.tokens.size());
+  Buffers buffers;
+  std::vector<TokenPiece> pieces;
   for (int32_t id = 0; id < size; ++id) {
     const std::string& token = definition_.tokens[id];
     if (token.empty()) continue;
-    bool character = !definition_.byte_level && utf8_step(token).size == token.size();
-    if (!character && token.size() > 1) {
-      pieces.clear();
-      merge_word(token, buffers, pieces);
-      if (pieces.size() != 1 || pieces[0].id != id) continue;
-    }
-    whole.add(token, id);
+    pieces.clear();
+    bool character = token.size() == 1 || (!definition_.byte_level && utf8_step(token).size == token.size());
+    if (!character) merge_word(token, buffers, pieces);
+    whole_[id] = character || (pieces.size() == 1 && pieces[0].id == id);
+    if (whole_[id]) whole.add(token, id);
   }
-  words_ = std::move(whole);
+  if (!definition_.ignore_merges) words_ = std::move(whole);
 }
 
 std::unique_ptr<TokenModel::Scratch> BpeModel::make_scratch() const { return std::make_unique<Buffers>(); }
@@ -121,39 +122,55 @@ void BpeModel::append_symbols(std::string_view word, std::vector<Symbol>& symbol
   }
 }
 
+// The merge of two symbols of which nothing has merged yet; `left` stands at `at`.
+inline MergeTable::Merge BpeModel::first_merge(std::string_view word, size_t at, const Symbol& left,
+                                               const Symbol& right) const {
+  if (left.size == 1 && right.size == 1) {
+    auto first = static_cast<uint8_t>(word[at]);
+    auto second = static_cast<uint8_t>(word[at + 1]);
+    if (definition_.byte_level || (first | second) < 0x80) return byte_pairs_[size_t{first} << 8 | second];
+  }
+  return merges_.find(left.id, right.id);
+}
+
 // The ranks of all pairs in an array: each merge looks for the lowest one, which for short words is faster
 // than any heap.
-void BpeModel::merge_short(Buffers& buffers, std::vector<TokenPiece>& out) const {
+void BpeModel::merge_short(std::string_view word, Buffers& buffers, std::vector<TokenPiece>& out) const {
   std::array<uint32_t, kShortWord> ranks;
   std::array<int32_t, kShortWord> merged;
-  Symbol* symbols = buffers.symbols.data();
+  std::array<TokenPiece, kShortWord> pieces;
   size_t count = buffers.symbols.size();
+  size_t at = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Symbol* symbol = &buffers.symbols[i];
+    pieces[i] = {symbol->id, symbol->size};
+    if (i + 1 == count) break;
+    MergeTable::Merge merge = first_merge(word, at, symbol[0], symbol[1]);
+    ranks[i] = merge.rank;
+    merged[i] = merge.merged;
+    at += symbol->size;
+  }
   auto look_up = [&](size_t i) {
-    MergeTable::Merge merge = merges_.find(symbols[i].id, symbols[i + 1].id);
+    MergeTable::Merge merge = merges_.find(pieces[i].id, pieces[i + 1].id);
     ranks[i] = merge.rank;
     merged[i] = merge.merged;
   };
-  for (size_t i = 0; i + 1 < count; ++i) look_up(i);
   while (count > 1) {
     size_t best = 0;
-    uint32_t lowest = ranks[0];
-    for (size_t i = 1; i + 1 < count; ++i) {
-      best = ranks[i] < lowest ? i : best;
-      lowest = std::min(lowest, ranks[i]);
-    }
-    if (lowest == MergeTable::kNone) break;
-    symbols[best].id = merged[best];
-    symbols[best].size += symbols[best + 1].size;
+    for (size_t i = 1; i + 1 < count; ++i) best = ranks[i] < ranks[best] ? i : best;
+    if (ranks[best] == MergeTable::kNone) break;
+    pieces[best].id = merged[best];
+    pieces[best].size += pieces[best + 1].size;
     --count;
     for (size_t i = best + 1; i < count; ++i) {
-      symbols[i] = symbols[i + 1];
+      pieces[i] = pieces[i + 1];
       ranks[i - 1] = ranks[i];
       merged[i - 1] = merged[i];
     }
     if (best > 0) look_up(best - 1);
     if (best + 1 < count) look_up(best);
   }
-  for (size_t i = 0; i < count; ++i) out.push_back({symbols[i].id, symbols[i].size});
+  out.insert(out.end(), pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 void BpeModel::merge_long(Buffers& buffers, std::vector<TokenPiece>& out) const {
@@ -204,53 +221,61 @@ void BpeModel::merge_word(std::string_view word, Scratch& scratch, std::vector<T
   auto& buffers = static_cast<Buffers&>(scratch);
   append_symbols(word, buffers.symbols);
   if (buffers.symbols.size() <= kShortWord) {
-    merge_short(buffers, out);
+    merge_short(word, buffers, out);
   } else {
     merge_long(buffers, out);
   }
 }
 
-void BpeModel::encode_part(std::string_view word, Buffers& buffers, std::vector<TokenPiece>& out) const {
-  if (word.size() > WordCache::kLongestWord) {
-    int32_t whole = words_.find(word, definition_.tokens);
-    if (whole >= 0) {
-      out.push_back({whole, static_cast<uint32_t>(word.size())});
-    } else {
-      merge_word(word, buffers, out);
-    }
-    return;
-  }
-  WordKey key(word);
-  uint64_t hash = key.hash();
-  if (buffers.cache.find(key, hash, out)) return;
-  size_t before = out.size();
-  int32_t whole = words_.find(word, definition_.tokens);
-  if (whole >= 0) {
-    out.push_back({whole, static_cast<uint32_t>(word.size())});
+void BpeModel::encode_uncached(std::string_view word, Extent extent, Buffers& buffers,
+                               std::vector<TokenPiece>& out) const {
+  int32_t token = words_.find(word, definition_.tokens);
+  if (token >= 0 && (extent == Extent::kWhole || whole_[token])) {
+    out.push_back({token, static_cast<uint32_t>(word.size())});
   } else {
     merge_word(word, buffers, out);
   }
+}
+
+void BpeModel::encode_extent(std::string_view word, Extent extent, Buffers& buffers,
+                             std::vector<TokenPiece>& out) const {
+  if (word.size() > WordCache::kLongestWord) return encode_uncached(word, extent, buffers, out);
+  // Where merges are never ignored a part gives what the same bytes give as a whole.
+  WordKey key(word, extent == Extent::kPart && definition_.ignore_merges ? 1 : 0);
+  uint64_t hash = key.hash();
+  if (buffers.cache.find(key, hash, out)) return;
+  size_t before = out.size();
+  encode_uncached(word, extent, buffers, out);
   buffers.cache.put(key, hash, out.data() + before, out.size() - before);
 }
 
 void BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const {
   auto& buffers = static_cast<Buffers&>(scratch);
-  bool may_cut = !definition_.byte_level && !definition_.ignore_merges && definition_.byte_tokens;
-  if (!may_cut) return encode_part(word, buffers, out);
+  if (word.size() <= WordCache::kLongestWord && !cuts_whole_words_) {
+    return encode_extent(word, Extent::kWhole, buffers, out);
+  }
+  if (definition_.ignore_merges) {
+    int32_t token = words_.find(word, definition_.tokens);
+    if (token >= 0) return out.push_back({token, static_cast<uint32_t>(word.size())});
+  }
+  // A run of unknown characters may be one token.
+  bool may_cut = definition_.byte_level || definition_.byte_tokens;
+  if (!may_cut) return encode_extent(word, Extent::kWhole, buffers, out);
   size_t begin = 0;
+  bool left_valid = false;
   char32_t left = 0;
   for (size_t at = 0; at < word.size();) {
     auto byte = static_cast<uint8_t>(word[at]);
     Utf8Step step = byte < 0x80 ? Utf8Step{byte, 1, true, false} : utf8_step(word.substr(at));
-    char32_t right = step.valid ? step.code_point : 0xFFFD;
-    if (at > begin && cuts_.may_cut(left, right)) {
-      encode_part(word.substr(begin, at - begin), buffers, out);
+    if (left_valid && step.valid && cuts_.may_cut(word, at, left, step.code_point)) {
+      encode_extent(word.substr(begin, at - begin), Extent::kPart, buffers, out);
       begin = at;
     }
-    left = right;
+    left_valid = step.valid;
+    left = step.code_point;
     at += step.size;
   }
-  encode_part(word.substr(begin), buffers, out);
+  encode_extent(word.substr(begin), begin == 0 ? Extent::kWhole : Extent::kPart, buffers, out);
 }
 
 }  // namespace stoker

@@ -36,9 +36,9 @@ struct BpeDefinition {
 // subword units", algorithm 1): the adjacent pair of lowest rank is merged, the leftmost first, until none
 // has a rank. O(n log n) for a word of n bytes.
 //
-// A long word of characters is first cut where no merge can join (between characters that stand side by side
-// in no token), which gives the same tokens. Words of at most WordCache::kLongestWord bytes are looked up in
-// a cache of the scratch and among the tokens that their own bytes encode to.
+// A long word is first cut between characters over whose boundary no token reaches, which gives the same
+// tokens. Words of at most WordCache::kLongestWord bytes are looked up in a cache of the scratch and among
+// the tokens that their own bytes encode to.
 class BpeModel : public TokenModel {
  public:
   // Throws Error(kInternal) where the definition's ids are outside its tokens.
@@ -57,20 +57,32 @@ class BpeModel : public TokenModel {
     int32_t next;
   };
   struct Buffers;
+  // What a word is: all that came out of pre-tokenization, or a part of it, which is never a token without
+  // merges.
+  enum class Extent { kWhole, kPart };
 
   void append_symbols(std::string_view word, std::vector<Symbol>& symbols) const;
   void append_character(std::string_view character, int32_t id, std::vector<Symbol>& symbols) const;
-  void merge_short(Buffers& buffers, std::vector<TokenPiece>& out) const;
+  MergeTable::Merge first_merge(std::string_view word, size_t at, const Symbol& left,
+                                const Symbol& right) const;
+  void merge_short(std::string_view word, Buffers& buffers, std::vector<TokenPiece>& out) const;
   void merge_long(Buffers& buffers, std::vector<TokenPiece>& out) const;
-  void encode_part(std::string_view word, Buffers& buffers, std::vector<TokenPiece>& out) const;
+  void encode_uncached(std::string_view word, Extent extent, Buffers& buffers,
+                       std::vector<TokenPiece>& out) const;
+  void encode_extent(std::string_view word, Extent extent, Buffers& buffers,
+                     std::vector<TokenPiece>& out) const;
   int32_t character_token(std::string_view character) const;
   void find_whole_words();
 
   BpeDefinition definition_;
   MergeTable merges_;
-  WordTable words_;                      // tokens that a word of their bytes gives
+  std::vector<MergeTable::Merge>
+      byte_pairs_;           // by two bytes: of their tokens, ASCII only where words are characters
+  WordTable words_;          // tokens that a whole word of their bytes gives
+  std::vector<bool> whole_;  // by id: merging the token's bytes gives the token
   std::array<int32_t, 256> byte_ids_{};  // of single bytes; of ASCII characters where words are characters
   CutTable cuts_;
+  bool cuts_whole_words_ = false;  // also those that fit into the cache
 };
 
 }  // namespace stoker

@@ -9,7 +9,7 @@ namespace stoker {
 namespace {
 
 // Ids above are taken for damage: the table of tokens is as long as the largest id.
-constexpr int64_t kLargestId = int64_t{1} << 24;
+constexpr int64_t kLargestTokenId = int64_t{1} << 24;
 
 // Reads the member "model" of the type BPE.
 class BpeReader {
@@ -36,9 +36,9 @@ class BpeReader {
 
  private:
   int32_t read_id(const Json& value, const std::string& name) const {
-    if (!value.is_integer() || value.as_double() < 0 || value.as_double() > kLargestId) {
+    if (!value.is_integer() || value.as_double() < 0 || value.as_double() > kLargestTokenId) {
       throw TokenizerPart(value, entry_place(name), part_.file())
-          .bad(fmt::format("is {}, no token id between 0 and {}", value.dump().substr(0, 80), kLargestId));
+          .bad(fmt::format("is {}, no token id between 0 and {}", value.dump().substr(0, 80), kLargestTokenId));
     }
     return static_cast<int32_t>(value.as_int());
   }

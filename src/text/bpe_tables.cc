@@ -42,9 +42,11 @@ void MergeTable::set(int32_t left, int32_t right, Merge merge) {
   size_t at = mix_bits(key) >> shift_;
   while (slots_[at].merge.rank != kNone && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
   slots_[at] = {key, merge};
+  size_t bit = mix_bits(key) >> (64 - kFilterBits);
+  filter_[bit / 64] |= uint64_t{1} << (bit % 64);
 }
 
-WordKey::WordKey(std::string_view word) : size(word.size()) {
+WordKey::WordKey(std::string_view word, uint64_t kind) : size(word.size() + 32 * kind) {
   parts[0] = load_start(word.data(), word.size());
   if (word.size() > 8) parts[1] = load_start(word.data() + 8, word.size() - 8);
   if (word.size() > 16) parts[2] = load_start(word.data() + 16, word.size() - 16);
@@ -97,23 +99,26 @@ void WordCache::put(const WordKey& key, uint64_t hash, const TokenPiece* pieces,
   }
 }
 
-CutTable::CutTable() : bits_((kAscii + (size_t{1} << kHashedBits)) / 64) {}
+CutTable::CutTable() : bits_((kPairs + (size_t{1} << kHashedBits)) / 64) {}
 
 void CutTable::add_token(std::string_view token) {
-  bool first = true;
+  size_t at = 0;
+  while (at < token.size() && (static_cast<uint8_t>(token[at]) & 0xC0) == 0x80) ++at;
+  // The end of a character that starts before the token.
+  bool left_is_part = at > 0;
   char32_t left = 0;
-  while (!token.empty()) {
-    Utf8Step step = utf8_step(token);
-    char32_t right = step.valid ? step.code_point : 0xFFFD;
-    if (!first) {
-      size_t bit = (left | right) < 0x80
-                       ? left << 7 | right
-                       : kAscii + (mix_bits(uint64_t{left} << 32 | right) >> (64 - kHashedBits));
-      bits_[bit / 64] |= uint64_t{1} << (bit % 64);
+  while (at < token.size()) {
+    Utf8Step step = utf8_step(token.substr(at));
+    auto lead = static_cast<uint8_t>(token[at]);
+    char32_t right = step.valid ? step.code_point : step.incomplete ? kStart + lead : char32_t{0xFFFD};
+    if (left_is_part) {
+      set(kParts + (size_t{static_cast<uint8_t>(token[at - 1])} << 8 | lead));
+    } else if (at > 0) {
+      set(pair_bit(left, right));
     }
-    first = false;
+    left_is_part = false;
     left = right;
-    token.remove_prefix(step.size);
+    at += step.size;
   }
 }
 

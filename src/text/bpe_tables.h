@@ -35,7 +35,11 @@ class MergeTable {
 
   Merge find(int32_t left, int32_t right) const {
     uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-    for (size_t at = mix_bits(key) >> shift_;; at = (at + 1) & (slots_.size() - 1)) {
+    uint64_t hash = mix_bits(key);
+    // Most pairs do not merge; a small table of bits says so of most of those.
+    size_t bit = hash >> (64 - kFilterBits);
+    if (((filter_[bit / 64] >> (bit % 64)) & 1) == 0) return {};
+    for (size_t at = hash >> shift_;; at = (at + 1) & (slots_.size() - 1)) {
       const Slot& slot = slots_[at];
       if (slot.key == key || slot.merge.rank == kNone) return slot.merge;
     }
@@ -46,7 +50,9 @@ class MergeTable {
     uint64_t key = UINT64_MAX;
     Merge merge;
   };
+  static constexpr int kFilterBits = 21;
   std::vector<Slot> slots_;
+  std::vector<uint64_t> filter_ = std::vector<uint64_t>((size_t{1} << kFilterBits) / 64);
   int shift_ = 63;
 };
 
@@ -54,11 +60,12 @@ class MergeTable {
 struct WordKey {
   static constexpr size_t kLongest = 24;
 
-  explicit WordKey(std::string_view word);
+  // `kind` 0 or 1 keeps words apart whose tokens differ for the same bytes.
+  explicit WordKey(std::string_view word, uint64_t kind = 0);
   uint64_t hash() const { return mix_bits(parts[0] + mix_bits(parts[1] + mix_bits(parts[2] + size))); }
 
   std::array<uint64_t, 3> parts{};
-  uint64_t size = 0;
+  uint64_t size = 0;  // of the word, + 32 for kind 1
 };
 
 // Tokens by the words that they are: open addressing over the tokens' own bytes.
@@ -99,29 +106,44 @@ class WordCache {
     std::array<uint64_t, 3> parts{};
     std::array<int32_t, kMostTokens> ids{};
     std::array<uint8_t, kMostTokens> sizes{};
-    uint8_t size = 0;  // of the word; 0: nothing here
+    uint8_t size = 0;  // of the key; 0: nothing here
     uint8_t count = 0;
   };
   static_assert(sizeof(Entry) == 64);
   std::vector<Entry> entries_;
 };
 
-// Where a text may be cut before merging: between two characters that stand side by side in no token. Says no
-// more often than it must for characters above U+007F, which share the bits of a fixed table.
+// Where a text may be cut before merging: between two characters over whose boundary no token reaches. Says
+// no more often than it must: characters above U+007F share the bits of a fixed table, and parts of
+// characters, which tokens of bytes may start or end with, are told apart by one byte.
 class CutTable {
  public:
   CutTable();
-  // `token`: UTF-8 that may come out of merges.
+  // `token`: bytes that may come out of merges.
   void add_token(std::string_view token);
-  bool may_cut(char32_t left, char32_t right) const {
-    if ((left | right) < 0x80) return !get(left << 7 | right);
-    return !get(kAscii + (mix_bits(uint64_t{left} << 32 | right) >> (64 - kHashedBits)));
+  // `at` is the boundary inside `text` between the valid characters `left` and `right`.
+  bool may_cut(std::string_view text, size_t at, char32_t left, char32_t right) const {
+    if ((left | right) < 0x80) return !get(pair_bit(left, right));
+    auto last = static_cast<uint8_t>(text[at - 1]);
+    auto lead = static_cast<uint8_t>(text[at]);
+    return !get(kParts + (size_t{last} << 8 | lead)) && !get(pair_bit(left, right)) &&
+           !get(pair_bit(left, kStart + lead));
   }
 
  private:
   static constexpr size_t kAscii = size_t{1} << 14;
-  static constexpr int kHashedBits = 22;
+  static constexpr size_t kParts = kAscii;  // last byte of a started token's first character, lead byte
+  static constexpr size_t kPairs = kParts + (1 << 16);
+  static constexpr int kHashedBits = 21;
+  static constexpr char32_t kStart =
+      0x110000;  // + lead byte: a character of which a token has only the start
+
+  static size_t pair_bit(char32_t left, char32_t right) {
+    if ((left | right) < 0x80) return left << 7 | right;
+    return kPairs + (mix_bits(uint64_t{left} << 32 | right) >> (64 - kHashedBits));
+  }
   bool get(size_t bit) const { return (bits_[bit / 64] >> (bit % 64)) & 1; }
+  void set(size_t bit) { bits_[bit / 64] |= uint64_t{1} << (bit % 64); }
   std::vector<uint64_t> bits_;
 };
 

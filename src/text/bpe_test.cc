@@ -11,15 +11,14 @@
 namespace stoker {
 namespace {
 
-// A random model over the bytes 'a' to 'd' and what they merge to.
+// A random model over some bytes and what they merge to.
 struct RandomModel {
   BpeDefinition definition;
   std::map<std::pair<int32_t, int32_t>, std::pair<uint32_t, int32_t>> merges;  // pair -> (rank, merged)
 
-  explicit RandomModel(uint64_t seed, int merge_count) {
+  explicit RandomModel(uint64_t seed, int merge_count, std::vector<int32_t> known = {'a', 'b', 'c', 'd'}) {
     RandomStream random({.run_seed = seed});
     for (int byte = 0; byte < 256; ++byte) definition.tokens.emplace_back(1, static_cast<char>(byte));
-    std::vector<int32_t> known = {'a', 'b', 'c', 'd'};
     std::map<std::string, int32_t> by_bytes;
     for (int i = 0; i < merge_count; ++i) {
       int32_t left = known[random.below(known.size())];
@@ -103,6 +102,40 @@ TEST(Bpe, AgreesWithThePlainAlgorithm) {
           EXPECT_EQ(encoded.ids, random_model.plain(word)) << word;
         }
       }
+    }
+  }
+}
+
+// Tokens that start or end inside a character reach over boundaries at which a long word is cut.
+TEST(Bpe, LongWordsOfBytesAreCutOnlyWhereNoTokenReachesOver) {
+  const std::vector<std::string> characters = {
+      "a", "\xC3\xA9", "\xE6\xAD\xAA", "\xE4\xB8\xAD", "\xE6\xB8\xA9", "\xF0\x9F\x98\x80"};
+  std::vector<int32_t> bytes = {'a', 0xC3, 0xA9, 0xE6, 0xAD, 0xAA, 0xE4, 0xB8, 0xF0, 0x9F, 0x98, 0x80};
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    RandomModel random_model(seed, 40 + static_cast<int>(seed) * 4, bytes);
+    BpeDefinition definition = random_model.definition;
+    RandomStream random({.run_seed = seed, .sample = 2});
+    auto random_text = [&](size_t count) {
+      std::string word;
+      for (size_t i = 0; i < count; ++i) {
+        word += characters[random.below(characters.size())];
+        if (random.below(20) == 0) word += static_cast<char>(bytes[random.below(bytes.size())]);
+      }
+      return word;
+    };
+    definition.ignore_merges = seed % 2 == 0;
+    std::string unmerged = random_text(9);  // a token that no merges give
+    definition.tokens.push_back(unmerged);
+    BpeModel model(definition);
+    auto scratch = model.make_scratch();
+    for (int round = 0; round < 60; ++round) {
+      std::string word = round == 30 ? unmerged : random_text(1 + random.below(40));
+      if (round % 10 == 0) word += unmerged;
+      std::vector<int32_t> expected = random_model.plain(word);
+      if (definition.ignore_merges && word == unmerged) {
+        expected = {static_cast<int32_t>(definition.tokens.size()) - 1};
+      }
+      EXPECT_EQ(encode(model, *scratch, definition, word).ids, expected) << seed << " " << round;
     }
   }
 }

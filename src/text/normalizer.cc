@@ -124,13 +124,11 @@ void TextRewriter::keep(size_t end) {
 void TextRewriter::replace(size_t end, std::string_view by) {
   result_.text += by;
   if (result_.tracked) {
-    uint32_t begin = 0;
-    if (done_ < source_.text.size()) {
-      begin = source_.begin_of(done_);
-    } else if (done_ > 0) {
-      begin = source_.end_of(done_ - 1);
-    }
-    uint32_t last = end > done_ ? source_.end_of(end - 1) : begin;
+    const bool takes = end > done_;
+    size_t first = done_;
+    if (!takes && first == source_.text.size() && first > 0) --first;  // behind the last byte
+    uint32_t begin = source_.text.empty() ? 0 : source_.begin_of(first);
+    uint32_t last = source_.text.empty() ? 0 : source_.end_of(takes ? end - 1 : first);
     result_.begins.insert(result_.begins.end(), by.size(), begin);
     result_.ends.insert(result_.ends.end(), by.size(), last);
   }

@@ -81,12 +81,16 @@ class MatchStep : public PreTokenizerStep {
       : find_(std::move(find)), behavior_(behavior), invert_(invert) {}
 
   void apply(SplitText& split) const override {
-    std::vector<TextRange> matches;
+    std::vector<TextRange>& matches = split.matches;
     std::vector<Stretch> stretches;
     split.spare.clear();
     for (const TextRange& word : split.words) {
       matches.clear();
       find_(split.word(word), matches);
+      if (matches.empty()) {
+        if (behavior_ != SplitBehavior::kRemoved || !invert_) split.spare.push_back(word);
+        continue;
+      }
       if (behavior_ == SplitBehavior::kIsolated) {
         isolate(word, matches, split.spare);
         continue;

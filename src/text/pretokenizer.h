@@ -18,6 +18,7 @@ struct SplitText {
   AlignedText rewritten;  // holds `text` where a step has changed it
   bool is_rewritten = false;
   std::vector<TextRange> spare;
+  std::vector<TextRange> matches;
 
   // One word, the whole text. `tracked`: origins are wanted for bytes that a step changes.
   void assign(std::string_view whole, bool starts_input, bool tracked);
