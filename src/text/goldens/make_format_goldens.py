@@ -169,7 +169,7 @@ def train_sentencepiece():
     kinds = {
         "llama": dict(model_type="bpe", byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False),
         "gemma": dict(model_type="bpe", byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False,
-                      add_dummy_prefix=False, user_defined_symbols=["<sym>", "@user", "  "]),
+                      add_dummy_prefix=False, user_defined_symbols=["<sym>", "@user", "\u2581\u2581"]),
         "unigram": dict(model_type="unigram", normalization_rule_tsv=tsv),
         "unigram_bytes": dict(model_type="unigram", byte_fallback=True, normalization_rule_name="identity", vocab_size=520,
                               user_defined_symbols=["<sym>"], add_dummy_prefix=False),
