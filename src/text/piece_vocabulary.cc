@@ -109,7 +109,7 @@ class PieceConverter {
       steps.as_array().push_back(std::move(step));
     }
     if (vocabulary_.remove_extra_whitespaces) {
-      steps.as_array().push_back(replace("Regex", "\\A +| +\\z", ""));
+      steps.as_array().push_back(replace("Regex", "\\A +", ""));
       steps.as_array().push_back(replace("Regex", " {2,}", " "));
     }
     if (vocabulary_.add_dummy_prefix) {
@@ -118,6 +118,11 @@ class PieceConverter {
       steps.as_array().push_back(std::move(step));
     }
     if (vocabulary_.escape_whitespaces) steps.as_array().push_back(replace("String", " ", kBlankSign));
+    if (vocabulary_.remove_extra_whitespaces) {
+      // Signs that the text itself ends with go too.
+      const char* at_end = vocabulary_.escape_whitespaces ? "\u2581+\\z" : " +\\z";
+      steps.as_array().push_back(replace("Regex", at_end, ""));
+    }
     Json sequence = typed("Sequence");
     sequence.set("normalizers", std::move(steps));
     return sequence;
@@ -146,6 +151,7 @@ class PieceConverter {
     return Json::object({{"type", "Unigram"},
                          {"unk_id", *unknown_},
                          {"byte_fallback", vocabulary_.byte_fallback},
+                         {"single_precision", true},
                          {"vocab", std::move(pairs)}});
   }
 

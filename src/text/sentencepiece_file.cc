@@ -12,6 +12,17 @@ namespace {
 
 using protozero::pbf_reader;
 
+// A field's number with the form it must have; one of another form is skipped, as protobuf does.
+constexpr uint32_t bytes_field(uint32_t tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
+}
+constexpr uint32_t number_field(uint32_t tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
+}
+constexpr uint32_t float_field(uint32_t tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::fixed32);
+}
+
 std::string_view view_of(const protozero::data_view& data) { return {data.data(), data.size()}; }
 
 // Reads one ModelProto; the numbers are the fields' of sentencepiece_model.proto.
@@ -22,14 +33,18 @@ class ModelProtoReader {
   PieceVocabulary read() {
     try {
       for (pbf_reader model(bytes_.data(), bytes_.size()); model.next();) {
-        if (model.tag() == 1) {
-          read_piece(model.get_message());
-        } else if (model.tag() == 2) {
-          read_trainer(model.get_message());
-        } else if (model.tag() == 3) {
-          read_normalizer(model.get_message());
-        } else {
-          model.skip();
+        switch (model.tag_and_type()) {
+          case bytes_field(1):
+            read_piece(model.get_message());
+            break;
+          case bytes_field(2):
+            read_trainer(model.get_message());
+            break;
+          case bytes_field(3):
+            read_normalizer(model.get_message());
+            break;
+          default:
+            model.skip();
         }
       }
     } catch (const protozero::exception& error) {
@@ -52,40 +67,48 @@ class ModelProtoReader {
   void read_piece(pbf_reader piece) {
     PieceVocabulary::Piece result;
     while (piece.next()) {
-      if (piece.tag() == 1) {
-        result.text = view_of(piece.get_view());
-      } else if (piece.tag() == 2) {
-        result.score = piece.get_float();
-      } else if (piece.tag() == 3) {
-        int32_t type = piece.get_enum();
-        if (type < 1 || type > 6) {
-          throw bad(fmt::format("gives piece {} the unknown type {}", vocabulary_.pieces.size(), type));
-        }
-        result.type = static_cast<PieceVocabulary::Type>(type);
-      } else {
-        piece.skip();
+      switch (piece.tag_and_type()) {
+        case bytes_field(1):
+          result.text = view_of(piece.get_view());
+          break;
+        case float_field(2):
+          result.score = piece.get_float();
+          break;
+        case number_field(3):
+          result.type = piece_type(piece.get_int32());
+          break;
+        default:
+          piece.skip();
       }
     }
     vocabulary_.pieces.push_back(result);
   }
 
+  PieceVocabulary::Type piece_type(int32_t type) const {
+    if (type < 1 || type > 6) {
+      throw bad(fmt::format("gives piece {} the unknown type {}", vocabulary_.pieces.size(), type));
+    }
+    return static_cast<PieceVocabulary::Type>(type);
+  }
+
   void read_trainer(pbf_reader trainer) {
     vocabulary_.kind = PieceVocabulary::Kind::kUnigram;
     while (trainer.next()) {
-      switch (trainer.tag()) {
-        case 3:
-          read_kind(trainer.get_enum());
+      switch (trainer.tag_and_type()) {
+        case number_field(3):
+          read_kind(trainer.get_int32());
           break;
-        case 24:
-          if (trainer.get_bool()) throw bad("writes blanks as suffixes, which Stoker does not support");
+        case number_field(24):
+          if (trainer.get_uint64() != 0)
+            throw bad("writes blanks as suffixes, which Stoker does not support");
           break;
-        case 35:
-          vocabulary_.byte_fallback = trainer.get_bool();
+        case number_field(35):
+          vocabulary_.byte_fallback = trainer.get_uint64() != 0;
           break;
-        case 41:
+        case number_field(41):
           bos_ = trainer.get_int32();
           break;
-        case 42:
+        case number_field(42):
           eos_ = trainer.get_int32();
           break;
         default:
@@ -104,18 +127,18 @@ class ModelProtoReader {
   void read_normalizer(pbf_reader normalizer) {
     vocabulary_.remove_extra_whitespaces = true;
     while (normalizer.next()) {
-      switch (normalizer.tag()) {
-        case 2:
+      switch (normalizer.tag_and_type()) {
+        case bytes_field(2):
           vocabulary_.charsmap = std::string(view_of(normalizer.get_view()));
           break;
-        case 3:
-          vocabulary_.add_dummy_prefix = normalizer.get_bool();
+        case number_field(3):
+          vocabulary_.add_dummy_prefix = normalizer.get_uint64() != 0;
           break;
-        case 4:
-          vocabulary_.remove_extra_whitespaces = normalizer.get_bool();
+        case number_field(4):
+          vocabulary_.remove_extra_whitespaces = normalizer.get_uint64() != 0;
           break;
-        case 5:
-          vocabulary_.escape_whitespaces = normalizer.get_bool();
+        case number_field(5):
+          vocabulary_.escape_whitespaces = normalizer.get_uint64() != 0;
           break;
         default:
           normalizer.skip();

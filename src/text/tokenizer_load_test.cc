@@ -166,7 +166,7 @@ TEST(TokenizerLoad, PicksByTheOrderOfFormatsAndByContent) {
   folder.write("tokenizer.model", "YQ==1\n");
   EXPECT_THAT(input_error_of([&] { Tokenizer::load(folder.path()); }), HasSubstr("tokenizer.model: line 1"));
   folder.write("tokenizer.model", read_file(sentencepiece_model("gemma")));
-  EXPECT_THAT(Tokenizer::load(folder.path())->encode("the").size(), 1u);
+  EXPECT_TRUE(Tokenizer::load(folder.path())->token_to_id("<sym>").has_value());
   folder.write("tokenizer.json", read_file(text_goldens() / "small_tokenizer.json"));
   EXPECT_EQ(Tokenizer::load(folder.path())->encode("the fox"), small_tokenizer()->encode("the fox"));
   folder.write("other.name", read_file(text_goldens() / "small_tokenizer.json"));

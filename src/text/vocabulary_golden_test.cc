@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "text/detokenizer.h"
+#include "text/post_processor.h"
 #include "text/testing/tokenizers.h"
 #include "text/testing/vocabulary_goldens.h"
 
