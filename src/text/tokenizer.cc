@@ -3,16 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "text/tokenizer_state.h"
 
 namespace stoker {
 namespace {
-
-constexpr size_t kLargestFile = size_t{256} << 20;
 
 // One call of encode.
 class Encoding {
@@ -195,16 +191,6 @@ void ScratchPool::give_back(std::unique_ptr<EncodeScratch> scratch) {
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerState> state) : state_(std::move(state)) {}
 Tokenizer::~Tokenizer() = default;
-
-std::shared_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& path) {
-  std::filesystem::path file = std::filesystem::is_directory(path) ? path / "tokenizer.json" : path;
-  if (!std::filesystem::exists(file)) {
-    throw input_error(fmt::format(
-        "{} does not exist; name a tokenizer.json or the model directory that holds one.", file.string()));
-  }
-  std::string what = file.string();
-  return from_json(Json::parse(read_file(file, kLargestFile), what), what);
-}
 
 std::shared_ptr<const Tokenizer> Tokenizer::from_json(const Json& json, const std::string& what) {
   return std::shared_ptr<const Tokenizer>(new Tokenizer(read_tokenizer_json(json, what)));

@@ -40,7 +40,7 @@ struct EncodedToken {
 struct PostProcessor;
 struct TokenizerState;
 
-// A tokenizer, read from Hugging Face's tokenizer.json. Immutable; any number of threads may use one.
+// A tokenizer, in the terms of Hugging Face's tokenizer.json. Immutable; any number of threads may use one.
 // Encoding runs normalizer -> added tokens -> pre-tokenizer -> model; each has a header of its own.
 //
 //   std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load("model");   // throws Error(kInput)
@@ -52,8 +52,11 @@ struct TokenizerState;
 // text. Token ids are the truth and text a view: decode and encode are no inverse of each other on ids.
 class Tokenizer {
  public:
-  // `path`: a tokenizer.json or the directory that holds it. A file that is broken, contradictory, or of a
-  // kind that is not supported throws Error(kInput) naming the file, the place and the remedy.
+  // `path`: a tokenizer.json, a SentencePiece or tiktoken file, told apart by their content, or the directory
+  // that holds one; of several there tokenizer.json goes first, then tokenizer.model, then *.tiktoken. The
+  // tokenizer_config.json beside the latter two adds what they do not say. A file that is broken,
+  // contradictory, or of a kind that is not supported throws Error(kInput) naming the file, the place and the
+  // remedy. GGUF files are for load_tokenizer (model/gguf_tokenizer.h).
   static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path);
   static std::shared_ptr<const Tokenizer> from_json(const Json& json, const std::string& what);
   ~Tokenizer();

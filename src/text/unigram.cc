@@ -19,8 +19,8 @@ size_t edge_slot(uint64_t key, size_t size) { return (key * 0x9E3779B97F4A7C15u 
 }  // namespace
 
 UnigramModel::UnigramModel(const std::vector<Token>& tokens, std::optional<int32_t> unknown,
-                           std::optional<std::array<int32_t, 256>> byte_ids)
-    : unknown_(unknown), byte_ids_(byte_ids) {
+                           std::optional<std::array<int32_t, 256>> byte_ids, bool single)
+    : single_(single), unknown_(unknown), byte_ids_(byte_ids) {
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t id = 0; id < tokens.size(); ++id) {
     lowest = std::min(lowest, tokens[id].score);
@@ -28,7 +28,7 @@ UnigramModel::UnigramModel(const std::vector<Token>& tokens, std::optional<int32
       insert(tokens[id].text, static_cast<int32_t>(id), tokens[id].score);
     }
   }
-  unknown_score_ = lowest - kUnknownPenalty;
+  unknown_score_ = sum(lowest, -kUnknownPenalty);
 }
 
 void UnigramModel::insert(std::string_view text, int32_t id, double score) {
@@ -96,10 +96,10 @@ void UnigramModel::relax(std::string_view word, size_t begin, std::vector<Best>&
     node = child(node, static_cast<uint8_t>(word[end]));
     if (node == 0) break;
     if (nodes_[node].id == kNone) continue;
-    offer(end + 1, nodes_[node].id, score_here + nodes_[node].score);
+    offer(end + 1, nodes_[node].id, sum(score_here, nodes_[node].score));
     has_single = has_single || end + 1 - begin == character;
   }
-  if (!has_single) offer(begin + character, kUnknown, score_here + unknown_score_);
+  if (!has_single) offer(begin + character, kUnknown, sum(score_here, unknown_score_));
 }
 
 void UnigramModel::encode(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const {
@@ -161,7 +161,9 @@ class UnigramReader {
     if (part_.flag("byte_fallback", false)) bytes = read_byte_tokens();
     if (!unknown && !bytes)
       throw part_.bad("has neither byte tokens nor an unk_id, so that text would be lost");
-    result_.model = std::make_unique<UnigramModel>(tokens_, unknown, bytes);
+    // "single_precision" is Stoker's own, for vocabularies out of a SentencePiece file.
+    bool single = part_.flag("single_precision", false);
+    result_.model = std::make_unique<UnigramModel>(tokens_, unknown, bytes, single);
     return std::move(result_);
   }
 

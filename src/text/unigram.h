@@ -12,10 +12,10 @@
 namespace stoker {
 
 // The unigram language model over subwords (Kudo 2018, "Subword regularization", section 3.2): of all ways to
-// cut a word into tokens, the one with the largest sum of scores. Scores are added from the left in float64
-// and of equal sums the one found first stays, as Hugging Face's tokenizers do
-// (tokenizers/src/models/unigram), so the tokens are the same. Takes O(n) steps for a word of n bytes and a
-// vocabulary of bounded token length.
+// cut a word into tokens, the one with the largest sum of scores. Scores are added from the left in float64 and
+// of equal sums the one found first stays, as Hugging Face's tokenizers do (tokenizers/src/models/unigram), so
+// the tokens are the same; SentencePiece adds in float32, which decides some ties otherwise. Takes O(n) steps
+// for a word of n bytes and a vocabulary of bounded token length.
 class UnigramModel : public TokenModel {
  public:
   // A token by its id; `matches` false: never found in text (a control token, a byte).
@@ -26,9 +26,9 @@ class UnigramModel : public TokenModel {
   };
 
   // `unknown`: what characters without a token become, neighbours together. `byte_ids`: then they become the
-  // tokens of their bytes instead.
+  // tokens of their bytes instead. `single`: scores are added in float32.
   UnigramModel(const std::vector<Token>& tokens, std::optional<int32_t> unknown,
-               std::optional<std::array<int32_t, 256>> byte_ids);
+               std::optional<std::array<int32_t, 256>> byte_ids, bool single = false);
 
   std::unique_ptr<Scratch> make_scratch() const override;
   // Without `unknown` and `byte_ids`, characters without a token give none, and the sizes leave them out.
@@ -58,6 +58,9 @@ class UnigramModel : public TokenModel {
     double score = 0;
   };
 
+  double sum(double a, double b) const {
+    return single_ ? static_cast<double>(static_cast<float>(a + b)) : a + b;
+  }
   void insert(std::string_view text, int32_t id, double score);
   const Node* find(std::string_view text) const;
   uint32_t child(uint32_t node, uint8_t byte) const;  // 0: none
@@ -68,6 +71,7 @@ class UnigramModel : public TokenModel {
   std::vector<Node> nodes_{Node{}};
   std::vector<Edge> edges_ = std::vector<Edge>(1024);  // open addressing, a power of two
   double unknown_score_ = 0;
+  bool single_ = false;
   std::optional<int32_t> unknown_;
   std::optional<std::array<int32_t, 256>> byte_ids_;
 };

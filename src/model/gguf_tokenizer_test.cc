@@ -1,0 +1,101 @@
+#include "model/gguf_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/test_folder.h"
+#include "model/testing/gguf_builder.h"
+#include "model/testing/models.h"
+#include "text/byte_map.h"
+#include "text/post_processor.h"
+#include "text/testing/vocabulary_goldens.h"
+
+namespace stoker {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(GgufTokenizer, Gpt2AndLlama2EqualLlamaCpp) {
+  std::filesystem::path folder = shared_data() / "vocab-goldens";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "shared/data is not here";
+  for (const char* name : {"gpt-2", "llama-spm"}) {
+    TokenizerPtr tokenizer = load_tokenizer(folder / (std::string("ggml-vocab-") + name + ".gguf"));
+    check_vocabulary_goldens(*tokenizer, name);
+    EXPECT_EQ(tokenizer->post_processor().before.empty(), std::string(name) == "gpt-2");
+  }
+}
+
+// Byte-level: the 256 bytes, "ab", and a control token.
+GgufBuilder byte_level_gguf(const char* pre) {
+  GgufBuilder builder;
+  builder.add_string("tokenizer.ggml.model", "gpt2");
+  builder.add_string("tokenizer.ggml.pre", pre);
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte)
+    tokens.push_back(bytes_to_name(std::string(1, static_cast<char>(byte))));
+  tokens.insert(tokens.end(), {"ab", "<|im_end|>"});
+  builder.add_strings("tokenizer.ggml.tokens", tokens);
+  std::vector<int32_t> types(tokens.size(), 1);
+  types.back() = 3;
+  builder.add_numbers("tokenizer.ggml.token_type", GgufValueType::kInt32, types);
+  builder.add_strings("tokenizer.ggml.merges", {"a b"});
+  builder.add_uint("tokenizer.ggml.eos_token_id", 257);
+  return builder;
+}
+
+TEST(GgufTokenizer, ReadsByteLevelVocabularies) {
+  TestFolder folder;
+  GgufBuilder builder = byte_level_gguf("qwen2");
+  builder.add_bool("tokenizer.ggml.add_eos_token", true);
+  folder.write("model.gguf", builder.build());
+  TokenizerPtr tokenizer = load_tokenizer(folder.path());
+  EXPECT_THAT(tokenizer->encode_with_special("abb<|im_end|>"), ElementsAre(256, 'b', 257));
+  EXPECT_THAT(tokenizer->post_processor().after, ElementsAre(257));
+  EXPECT_THAT(tokenizer->post_processor().before, IsEmpty());
+  // Qwen's makers compose first.
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("e\xCC\x81")), "\xC3\xA9");
+}
+
+TEST(GgufTokenizer, ReadsUnigramVocabularies) {
+  GgufBuilder builder;
+  builder.add_string("tokenizer.ggml.model", "t5");
+  builder.add_strings("tokenizer.ggml.tokens", {"<pad>", "</s>", "<unk>", "\xE2\x96\x81", "a",
+                                                "\xE2\x96\x81"
+                                                "ab"});
+  builder.add_numbers<float>("tokenizer.ggml.scores", GgufValueType::kFloat32, {0, 0, 0, -1, -2, -2.5});
+  builder.add_numbers<int32_t>("tokenizer.ggml.token_type", GgufValueType::kInt32, {3, 3, 2, 1, 1, 1});
+  builder.add_uint("tokenizer.ggml.eos_token_id", 1);
+  TestFolder folder;
+  TokenizerPtr tokenizer = load_tokenizer(folder.write("t5.gguf", builder.build()));
+  EXPECT_THAT(tokenizer->encode("  ab  a"), ElementsAre(5, 3, 4));
+  EXPECT_THAT(tokenizer->encode("z"), ElementsAre(3, 2));
+  EXPECT_THAT(tokenizer->post_processor().after, ElementsAre(1));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("ab a")), "ab a");
+}
+
+TEST(GgufTokenizer, NamesWhatIsWrong) {
+  auto refusal = [](const GgufBuilder& builder) {
+    TestFolder folder;
+    std::string path = folder.write("m.gguf", builder.build());
+    return input_error_of([&] { load_tokenizer(path); });
+  };
+  EXPECT_THAT(refusal(GgufBuilder()), HasSubstr("no 'tokenizer.ggml.model'"));
+  EXPECT_THAT(refusal(byte_level_gguf("odd")), HasSubstr("cuts text by 'odd'"));
+  GgufBuilder odd;
+  odd.add_string("tokenizer.ggml.model", "rwkv");
+  odd.add_strings("tokenizer.ggml.tokens", {"a"});
+  EXPECT_THAT(refusal(odd), HasSubstr("of the model 'rwkv'; Stoker supports llama, t5 and gpt2"));
+  GgufBuilder short_scores;
+  short_scores.add_string("tokenizer.ggml.model", "llama");
+  short_scores.add_strings("tokenizer.ggml.tokens", {"a", "b"});
+  short_scores.add_numbers<float>("tokenizer.ggml.scores", GgufValueType::kFloat32, {0});
+  EXPECT_THAT(refusal(short_scores), HasSubstr("2 tokens and 1 scores"));
+  GgufBuilder outside = byte_level_gguf("qwen2");
+  outside.add_uint("tokenizer.ggml.bos_token_id", 5000);
+  EXPECT_THAT(refusal(outside), HasSubstr("bos_token_id 5000, but 258 tokens"));
+}
+
+}  // namespace
+}  // namespace stoker
