@@ -13,3 +13,4 @@ fi
 "$environment/bin/python" src/text/goldens/make_goldens.py "$@"
 "$environment/bin/python" src/text/goldens/make_format_goldens.py "$@"
 "$environment/bin/python" src/text/goldens/make_schema_goldens.py "$@"
+"$environment/bin/python" src/text/goldens/make_template_goldens.py "$@"
