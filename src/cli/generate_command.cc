@@ -1,8 +1,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "async/compute_pool.h"
@@ -13,8 +16,8 @@
 #include "cli/command.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
-#include "text/chatml_renderer.h"
 #include "text/detokenizer.h"
+#include "text/make_renderer.h"
 #include "text/tool_call_parser.h"
 
 namespace stoker {
@@ -23,7 +26,7 @@ namespace {
 // Prints tokens as they come and keeps them.
 class PrintingSink final : public TokenSink {
  public:
-  explicit PrintingSink(const TokenizerPtr& tokenizer, const ChatMlRenderer& renderer)
+  explicit PrintingSink(const TokenizerPtr& tokenizer, const Renderer& renderer)
       : detokenizer_(tokenizer, true, TextPosition::kContinues), renderer_(renderer) {}
 
   void accept(const SampledToken& token) override {
@@ -43,7 +46,7 @@ class PrintingSink final : public TokenSink {
   }
 
   Detokenizer detokenizer_;
-  const ChatMlRenderer& renderer_;
+  const Renderer& renderer_;
   std::vector<int32_t> ids_;
 };
 
@@ -53,13 +56,14 @@ class Chat {
       : arguments_(arguments),
         compute_(compute_threads(arguments.threads)),
         tokenizer_(Tokenizer::load(arguments.model)),
-        renderer_(tokenizer_, {.default_system_prompt = arguments.system, .list_tools = false}),
+        renderer_(make_renderer(arguments.model, tokenizer_,
+                                {.default_system_prompt = arguments.system, .list_tools = false})),
         engine_(executor, compute_, load_weights(arguments.model, *tokenizer_),
                 {.vocabulary_size = tokenizer_->vocabulary_size(), .tokenizer = tokenizer_}) {}
 
   // The answers to one message, each sampled from its own stream.
   Task<> answer_once() {
-    std::vector<int32_t> prompt = first_prompt(arguments_.prompt);
+    std::vector<int32_t> prompt = whole({{.role = Role::kUser, .content = arguments_.prompt}});
     for (int sample = 0; sample < arguments_.samples; ++sample) {
       co_await generate(prompt, sample, 0);
     }
@@ -69,18 +73,21 @@ class Chat {
   // A conversation: a line of standard input is a message, an answer follows.
   Task<> converse() {
     bool terminal = isatty(STDIN_FILENO) != 0;
+    std::vector<Message> messages;
     std::vector<int32_t> tokens;
     for (int turn = 0;; ++turn) {
       if (terminal) std::fputs("> ", stderr);
       std::optional<std::string> line = co_await input_.run(&read_line);
       if (!line) break;
       if (line->empty()) continue;
+      messages.push_back({.role = Role::kUser, .content = *line});
       if (tokens.empty())
-        tokens = first_prompt(*line);
+        tokens = whole(messages);
       else
-        extend(tokens, *line);
+        extend(tokens, messages);
       std::vector<int32_t> sampled = co_await generate(tokens, 0, turn);
       tokens.insert(tokens.end(), sampled.begin(), sampled.end());
+      messages.push_back({.role = Role::kAssistant, .content = words(sampled)});
     }
     co_await engine_.close();
   }
@@ -92,19 +99,30 @@ class Chat {
     return line;
   }
 
-  std::vector<int32_t> first_prompt(const std::string& text) const {
-    Message message{.role = Role::kUser, .content = text};
-    Result<RenderedTokens> rendered = renderer_.render({&message, 1}, {}, true);
+  std::vector<int32_t> whole(const std::vector<Message>& messages) const {
+    Result<RenderedTokens> rendered = renderer_->render(messages, {}, true);
     if (!rendered) throw input_error("The prompt cannot be rendered: " + rendered.failure().message);
     return rendered->ids;
   }
 
-  void extend(std::vector<int32_t>& tokens, const std::string& text) const {
-    Message message{.role = Role::kUser, .content = text};
-    Result<Bridge> bridge = renderer_.bridge(tokens, {&message, 1});
+  // Adds the last message. Where the template rewrites what was before, the conversation is rendered again,
+  // as who chats through a server would have it.
+  void extend(std::vector<int32_t>& tokens, const std::vector<Message>& messages) const {
+    Result<Bridge> bridge = renderer_->bridge(tokens, {&messages.back(), 1});
     if (!bridge) throw input_error("The message cannot be rendered: " + bridge.failure().message);
+    if (std::holds_alternative<HistoryRewritten>(*bridge)) {
+      tokens = whole(messages);
+      return;
+    }
     const std::vector<int32_t>& suffix = std::get<RenderedTokens>(*bridge).ids;
     tokens.insert(tokens.end(), suffix.begin(), suffix.end());
+  }
+
+  // The text of a turn without the token that ends it.
+  std::string words(std::span<const int32_t> sampled) const {
+    std::span<const int32_t> stops = renderer_->stop_tokens();
+    bool ended = !sampled.empty() && std::find(stops.begin(), stops.end(), sampled.back()) != stops.end();
+    return tokenizer_->decode(ended ? sampled.first(sampled.size() - 1) : sampled);
   }
 
   Task<std::vector<int32_t>> generate(const std::vector<int32_t>& tokens, int sample, int turn) {
@@ -115,12 +133,12 @@ class Chat {
                      .top_p = static_cast<float>(arguments_.top_p),
                      .min_p = static_cast<float>(arguments_.min_p)},
         .stop = {.max_tokens = arguments_.max_tokens,
-                 .tokens = {renderer_.stop_tokens().begin(), renderer_.stop_tokens().end()}},
+                 .tokens = {renderer_->stop_tokens().begin(), renderer_->stop_tokens().end()}},
         .stream = {.run_seed = static_cast<uint64_t>(arguments_.seed),
                    .purpose = RandomPurpose::kEvaluate,
                    .sample = static_cast<uint32_t>(sample),
                    .turn = static_cast<uint32_t>(turn)}};
-    PrintingSink sink(tokenizer_, renderer_);
+    PrintingSink sink(tokenizer_, *renderer_);
     Result<Completion> completion = co_await engine_.generate(std::move(request), sink);
     sink.finish();
     if (!completion) throw input_error("The model cannot go on: " + completion.failure().message);
@@ -131,7 +149,7 @@ class Chat {
   ComputePool compute_;
   Pool input_{{.threads = 1, .name = "input", .abandon_after = Duration(0)}};
   TokenizerPtr tokenizer_;
-  ChatMlRenderer renderer_;
+  std::unique_ptr<const Renderer> renderer_;
   NativeEngine engine_;
 };
 

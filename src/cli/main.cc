@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/text_command.h"
 #include "cli/text_parse_command.h"
+#include "cli/text_render_command.h"
 
 namespace stoker {
 namespace {
@@ -97,6 +98,25 @@ void add_text_decode(CLI::App& text, TextDecodeArguments& arguments,
   verb->callback([&] { chosen = [&](InterruptWatch&) { return run_text_decode(arguments); }; });
 }
 
+void add_text_render(CLI::App& text, TextRenderArguments& arguments,
+                     std::function<int(InterruptWatch&)>& chosen) {
+  auto add_options = [&](CLI::App& verb) {
+    verb.add_option("--template", arguments.chat_template,
+                    "A Jinja file, a JSON file with \"chat_template\", or a model directory")
+        ->required();
+    verb.add_option("--tokenizer", arguments.tokenizer, "tokenizer.json or the directory that holds it");
+    verb.add_option("--date", arguments.date, "The day that strftime_now tells, 2024-07-26 without it");
+    verb.add_option("FILE", arguments.input, "Input; standard input without it");
+  };
+  auto* render = text.add_subcommand("render", "Messages to text and tokens: an object a line in and out");
+  add_options(*render);
+  render->callback([&] { chosen = [&](InterruptWatch&) { return run_text_render(arguments); }; });
+  auto* bridge = text.add_subcommand(
+      "bridge", "What new messages add to the tokens so far: an object a line in and out");
+  add_options(*bridge);
+  bridge->callback([&] { chosen = [&](InterruptWatch&) { return run_text_bridge(arguments); }; });
+}
+
 // The first argument when it is neither a flag nor a verb: named with the verb it may have been meant for.
 void refuse_unknown_verb(const CLI::App& app, int argument_count, char** argument_values) {
   if (argument_count < 2 || argument_values[1][0] == '-') return;
@@ -117,6 +137,7 @@ struct Invocation {
   GenerateArguments generate;
   EpisodesArguments episodes;
   std::filesystem::path replay_folder;
+  TextRenderArguments text_render;
   SimulateArguments simulate;
   BenchAsyncArguments bench_async;
   TextParseArguments text_parse;
@@ -225,6 +246,7 @@ void add_text_verbs(CLI::App& app, Invocation& invocation) {
   add_text_parse(*text, invocation.text_parse, invocation.chosen);
   add_text_encode(*text, invocation.text_encode, invocation.chosen);
   add_text_decode(*text, invocation.text_decode, invocation.chosen);
+  add_text_render(*text, invocation.text_render, invocation.chosen);
 }
 
 int command_line(int argument_count, char** argument_values) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "model/model_directory.h"
+#include "text/make_renderer.h"
 
 namespace stoker {
 namespace {
@@ -51,8 +52,9 @@ Session::Session(const RunConfig& config)
       blocking_({.threads = 4, .name = "blocking"}),
       world_({.threads = 16, .name = "world", .abandon_after = std::chrono::seconds(2)}),
       tokenizer_(Tokenizer::load(required_model_path(config))),
-      renderer_(tokenizer_,
-                {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools}),
+      renderer_(make_renderer(
+          config.model.path, tokenizer_,
+          {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools})),
       weights_(load_weights(config.model.path, *tokenizer_)),
       environment_(make_environment_kind(config.environment)),
       agent_(make_agent(config.agent)) {}
@@ -76,7 +78,7 @@ std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const Sampli
   if (settings.limits.max_context_tokens == 0) {
     settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
   }
-  return std::make_unique<EpisodeRunner>(settings, engine, *environment_, *agent_, tokenizer_, renderer_,
+  return std::make_unique<EpisodeRunner>(settings, engine, *environment_, *agent_, tokenizer_, *renderer_,
                                          world_, environment_->rewards(), config_.rollout.reward_weights);
 }
 

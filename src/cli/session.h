@@ -12,7 +12,7 @@
 #include "environment/registry.h"
 #include "rollout/agent.h"
 #include "rollout/episode.h"
-#include "text/chatml_renderer.h"
+#include "text/renderer.h"
 #include "text/tokenizer.h"
 
 namespace stoker {
@@ -29,7 +29,7 @@ class Session {
   Pool& blocking() { return blocking_; }
   Pool& world() { return world_; }  // for blocking code of environments, tools and rewards
   const TokenizerPtr& tokenizer() const { return tokenizer_; }
-  const ChatMlRenderer& renderer() const { return renderer_; }
+  const Renderer& renderer() const { return *renderer_; }
   const WeightsPtr& weights() const { return weights_; }
   EnvironmentKind& environment() const { return *environment_; }
   Agent& agent() const { return *agent_; }
@@ -51,7 +51,7 @@ class Session {
   Pool blocking_;
   Pool world_;  // where environments, tools and rewards block; gives up on what never returns
   TokenizerPtr tokenizer_;
-  ChatMlRenderer renderer_;
+  std::unique_ptr<const Renderer> renderer_;
   WeightsPtr weights_;
   std::unique_ptr<EnvironmentKind> environment_;
   std::unique_ptr<Agent> agent_;

@@ -17,7 +17,7 @@ void append_float(std::string& out, double value) {
     out += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
     return;
   }
-  char buffer[64];
+  char buffer[64] = {};  // atoi below reads up to the zero
   char* end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
   std::string_view scientific(buffer, end - buffer);
   int exponent = std::atoi(scientific.data() + scientific.find('e') + 1);

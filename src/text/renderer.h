@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/author.h"
 #include "text/message.h"
 #include "text/tokenizer.h"
 
 namespace stoker {
-
-// Who wrote a token: the loss mask of supervised training and the spans of a trajectory derive from it.
-enum class Author : uint8_t { kSystem, kUser, kAssistant, kTool, kTemplate };
-
-// "system", "user", "assistant", "tool", "template".
-const char* to_string(Author author);
 
 // Tokens and, for each, who wrote it.
 struct RenderedTokens {

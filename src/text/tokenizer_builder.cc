@@ -94,6 +94,8 @@ Json byte_level() {
 
 }  // namespace
 
+std::string_view chatml_template() { return kChatTemplate; }
+
 const std::vector<std::string>& builder_control_tokens() {
   static const std::vector<std::string> tokens = {"<|endoftext|>",   "<|im_start|>", "<|im_end|>",
                                                   "<tool_call>",     "</tool_call>", "<tool_response>",

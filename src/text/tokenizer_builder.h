@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -25,5 +26,8 @@ Json build_tokenizer_json(const std::vector<std::string>& words);
 // Writes tokenizer.json, tokenizer_config.json (with a chat template equal to ChatMlRenderer) and
 // special_tokens_map.json into an existing folder, for Stoker and for transformers.
 void write_tokenizer(const std::filesystem::path& folder, const std::vector<std::string>& words);
+
+// The chat template that write_tokenizer writes: ChatMlRenderer in transformers' Jinja.
+std::string_view chatml_template();
 
 }  // namespace stoker

@@ -14,3 +14,4 @@ fi
 "$environment/bin/python" src/text/goldens/make_format_goldens.py "$@"
 "$environment/bin/python" src/text/goldens/make_schema_goldens.py "$@"
 if [[ ${1-} == --check ]]; then "$environment/bin/python" src/text/goldens/tokenizer_oracle.py; fi
+"$environment/bin/python" src/text/goldens/make_template_goldens.py "$@"

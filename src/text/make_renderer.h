@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "text/renderer.h"
+
+namespace stoker {
+
+struct RendererOptions {
+  std::string default_system_prompt;  // of conversations that bring none; empty: what the template does then
+  bool list_tools = true;             // write the tools' schemas
+};
+
+// The renderer of a model directory: its own chat template, or ChatMlRenderer where that template is the one
+// that write_tokenizer writes, or there is none. Sampled turns stay as they were sampled, whatever blanks the
+// template would trim. Throws Error(kInput) naming the file when the template cannot be used.
+std::unique_ptr<const Renderer> make_renderer(const std::filesystem::path& model_directory,
+                                              TokenizerPtr tokenizer, const RendererOptions& options);
+
+}  // namespace stoker
