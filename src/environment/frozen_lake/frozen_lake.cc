@@ -15,7 +15,7 @@ namespace stoker {
 namespace {
 
 constexpr const char* kFrozenLake = "environment 'frozen_lake'";
-constexpr uint64_t kHeldOutOf = 8;  // one lake in so many is never trained on
+constexpr uint64_t kHeldOutOf = 4;  // one lake in so many is never trained on
 constexpr int kMostRedraws = 20000;
 
 enum class LakeUse : uint32_t { kTraining, kDemonstration, kEvaluation };

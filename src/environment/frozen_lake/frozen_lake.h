@@ -50,7 +50,7 @@ struct FrozenLakeOptions {
 // bottom right one over ice with holes. Each observation is the lake with P where the model stands. The walk
 // ends at the goal, in a hole, or when the moves are used up. What names no move costs a move and is told.
 //
-// Lakes are drawn as Gymnasium's generate_random_map draws them. One lake in eight, chosen by the hash of its
+// Lakes are drawn as Gymnasium's generate_random_map draws them. One lake in four, chosen by the hash of its
 // fields, is never trained on; held-out tasks are drawn from those. Tasks are a pure function of (seed,
 // ordinal), demonstrations (walks of the best moves) of (seed, index). Row fields: rows.
 // Reward and success: 1 when the goal was reached, else 0. Options that do not fit together throw
