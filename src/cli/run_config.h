@@ -30,6 +30,7 @@ struct AgentConfig {
   int max_parallel_calls = 8;
   int max_result_bytes = 16384;
   std::string keep_of_result = "start";
+  std::string call_format = "hermes";
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -42,6 +43,10 @@ struct AgentConfig {
     visit("max_result_bytes", max_result_bytes, "Longer tool results are cut.", at_least(16));
     visit("keep_of_result", keep_of_result, "Which part of a result that is cut the model sees.",
           one_of({"start", "end"}));
+    visit("call_format", call_format,
+          "How the model writes tool calls; 'stoker text parse --format list' explains.",
+          one_of({"deepseek", "fenced_json", "gemma", "hermes", "llama3_json", "llama4_pythonic", "mistral",
+                  "openai_json", "pythonic", "qwen3_coder"}));
   }
 };
 

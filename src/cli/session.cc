@@ -26,7 +26,8 @@ std::unique_ptr<Agent> make_agent(const AgentConfig& config) {
   return make_tool_agent({.tool_timeout_seconds = config.tool_timeout_seconds,
                           .max_parallel_calls = config.max_parallel_calls,
                           .max_result_bytes = config.max_result_bytes,
-                          .keep_end_of_result = config.keep_of_result == "end"});
+                          .keep_end_of_result = config.keep_of_result == "end",
+                          .call_format = config.call_format});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "environment/arithmetic/arithmetic.h"
 #include "environment/environment_config.h"
+#include "environment/frozen_lake/frozen_lake.h"
 #include "environment/options.h"
 #include "environment/question_answering/question_answering.h"
 
@@ -41,6 +42,8 @@ struct KnownKind {
 // One line a kind, in alphabetical order.
 constexpr KnownKind kKinds[] = {
     {"arithmetic", "Arithmetic questions with a calculator.", options_of<ArithmeticOptions, make_arithmetic>},
+    {"frozen_lake", "Walks over a frozen lake, the goal in one corner and holes between.",
+     options_of<FrozenLakeOptions, make_frozen_lake>},
     {"question_answering", "Questions and answers from JSON Lines files.",
      options_of<QuestionAnsweringOptions, make_question_answering>},
 };

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 TEST(Registry, KnowsItsKindsInOrder) {
   std::vector<std::string> names = environment_kind_names();
-  EXPECT_THAT(names, ::testing::ElementsAre("arithmetic", "question_answering"));
+  EXPECT_THAT(names, ::testing::ElementsAre("arithmetic", "frozen_lake", "question_answering"));
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     auto kind = make_environment_kind(name, Json::object());
@@ -33,7 +33,7 @@ TEST(Registry, UnknownKindsAreRefusedWithTheKnownOnes) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     EXPECT_STREQ(error.what(),
                  "There is no environment \"arithmetics\" (did you mean \"arithmetic\"?); the known ones are "
-                 "arithmetic, question_answering.");
+                 "arithmetic, frozen_lake, question_answering.");
   }
   EXPECT_THROW(environment_kind_documentation("x"), Error);
 }

@@ -42,7 +42,7 @@ Task<Result<ToolResult>> run_tool(std::shared_ptr<Tool> tool, Json arguments) {
 class ToolAgent final : public Agent {
  public:
   explicit ToolAgent(const ToolAgentOptions& options)
-      : options_(options), parser_(make_tool_call_parser("hermes")) {}
+      : options_(options), parser_(make_tool_call_parser(options.call_format)) {}
 
   Task<Result<AgentTurn>> interpret(const std::string& text, const Tools& tools) override;
 
@@ -58,7 +58,11 @@ class ToolAgent final : public Agent {
 };
 
 Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const Tools& tools) {
-  ParsedTurn parsed = parser_->parse(text);
+  ParseOptions reading;
+  if (parser_->reads_tools()) {
+    for (const std::shared_ptr<Tool>& tool : tools) reading.tools.push_back(tool->schema());
+  }
+  ParsedTurn parsed = parser_->parse(text, reading);
   AgentTurn turn;
   turn.message.role = Role::kAssistant;
   turn.message.content = std::move(parsed.content);

@@ -39,12 +39,13 @@ class Agent {
 std::unique_ptr<Agent> make_conversation_agent();
 
 struct ToolAgentOptions {
-  double tool_timeout_seconds = 30;  // may be infinite
-  int32_t max_parallel_calls = 8;    // of one turn
-  int32_t max_result_bytes = 16384;  // longer results are cut at a character, with a note
-  bool keep_end_of_result = false;   // of a result that is cut; else its start is kept
+  double tool_timeout_seconds = 30;    // may be infinite
+  int32_t max_parallel_calls = 8;      // of one turn
+  int32_t max_result_bytes = 16384;    // longer results are cut at a character, with a note
+  bool keep_end_of_result = false;     // of a result that is cut; else its start is kept
+  std::string call_format = "hermes";  // a name of tool_call_formats()
 };
-// Parses Hermes/Qwen tool calls, validates their arguments, runs the tools. Whatever is wrong with a call
+// Parses the tool calls of a turn, validates their arguments, runs the tools. Whatever is wrong with a call
 // (broken JSON, an unknown tool, wrong arguments) is its result, which the model sees; the other calls of the
 // turn still run. Options out of range throw Error(kInput).
 std::unique_ptr<Agent> make_tool_agent(const ToolAgentOptions& options);

@@ -37,6 +37,15 @@ CO_TEST(ToolAgent, RunsCallsAndGivesTheirResultsInOrder) {
   EXPECT_EQ(turn->tool_errors, 0);
 }
 
+CO_TEST(ToolAgent, CallsAreReadInTheChosenFormat) {
+  ToolSet set;
+  auto agent = make_tool_agent({.call_format = "llama3_json"});
+  const Result<AgentTurn> turn =
+      co_await agent->interpret(R"({"name": "two", "parameters": {"x": 2}})", set.tools);
+  CO_ASSERT_TRUE(turn.ok() && turn->tool_results.size() == 1);
+  EXPECT_EQ(turn->tool_results[0].content, "two got 2");
+}
+
 CO_TEST(ToolAgent, ATurnWithoutCallsHasNoResults) {
   ToolSet set;
   auto agent = make_tool_agent({});

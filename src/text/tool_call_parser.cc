@@ -17,6 +17,7 @@ struct KnownFormat {
   const char* name;
   const char* description;
   BodyReader read;
+  bool reads_tools = false;
 };
 
 constexpr KnownFormat kKnownFormats[] = {
@@ -25,19 +26,19 @@ constexpr KnownFormat kKnownFormats[] = {
      read_deepseek},
     {"fenced_json", "JSON calls in ``` fences, the rest is content", read_fenced_json},
     {"gemma", "Gemma: call:NAME{...} between call tokens, or calls in ```tool_code and ```json fences",
-     read_gemma},
+     read_gemma, true},
     {"hermes", "Hermes, Qwen2.5, Qwen3: JSON between <tool_call> and </tool_call>", read_hermes},
     {"llama3_json", "Llama 3.x: JSON at the start or behind <|python_tag|>, several split by ';'",
-     read_llama3_json},
+     read_llama3_json, true},
     {"llama4_pythonic", "Llama 4: [f(a=1), g()], also between <|python_start|> and <|python_end|>",
-     read_pythonic},
+     read_pythonic, true},
     {"mistral", "Mistral: [TOOL_CALLS][{...}] or [TOOL_CALLS]name[ARGS]{...}", read_mistral},
     {"none", "no calls: the text behind the reasoning is content", read_plain},
     {"openai_json", "OpenAI: a message with tool_calls, a list of calls, or one call, as JSON",
      read_openai_json},
-    {"pythonic", "[f(a=1), g()] at the start of a line", read_pythonic},
+    {"pythonic", "[f(a=1), g()] at the start of a line", read_pythonic, true},
     {"qwen3_coder", "Qwen3-Coder: <function=f><parameter=p>...</parameter></function> in <tool_call> tags",
-     read_qwen3_coder},
+     read_qwen3_coder, true},
 };
 
 Reading<bool> read_turn(TurnScan& scan, BodyReader read_body) {
@@ -77,14 +78,16 @@ class FormatStream final : public TurnStream {
 
 class FormatParser final : public ToolCallParser {
  public:
-  explicit FormatParser(BodyReader read) : read_(read) {}
+  FormatParser(BodyReader read, bool reads_tools) : read_(read), reads_tools_(reads_tools) {}
 
   std::unique_ptr<TurnStream> stream(const ParseOptions& options) const override {
     return std::make_unique<FormatStream>(read_, options);
   }
+  bool reads_tools() const override { return reads_tools_; }
 
  private:
   BodyReader read_;
+  bool reads_tools_;
 };
 
 }  // namespace
@@ -104,7 +107,7 @@ std::vector<ToolCallFormat> tool_call_formats() {
 std::unique_ptr<const ToolCallParser> make_tool_call_parser(std::string_view name) {
   std::string known;
   for (const KnownFormat& format : kKnownFormats) {
-    if (format.name == name) return std::make_unique<FormatParser>(format.read);
+    if (format.name == name) return std::make_unique<FormatParser>(format.read, format.reads_tools);
     known += (known.empty() ? "" : ", ") + std::string(format.name);
   }
   throw input_error(fmt::format("There is no tool-call format '{}'; the known ones are {}.", name, known));

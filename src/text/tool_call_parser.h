@@ -96,6 +96,9 @@ class ToolCallParser {
   ParsedTurn parse(std::string_view text, const ParseOptions& options = {}) const;
 
   virtual std::unique_ptr<TurnStream> stream(const ParseOptions& options = {}) const = 0;
+
+  // Whether ParseOptions::tools make a difference in this format.
+  virtual bool reads_tools() const = 0;
 };
 
 struct ToolCallFormat {

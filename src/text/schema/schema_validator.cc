@@ -16,7 +16,7 @@ namespace stoker {
 namespace {
 
 constexpr int kDeepestCheck = 192;
-constexpr uint64_t kMostCheckSteps = 20'000'000;
+constexpr uint64_t kMostCheckSteps = 4'000'000;
 constexpr size_t kLongestShownValue = 80;
 constexpr size_t kLongestShownList = 400;
 constexpr size_t kLongestSentence = 1000;
