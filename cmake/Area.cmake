@@ -18,6 +18,8 @@ function(stoker_area name)
     add_executable(${name}_test ${AREA_TESTS})
     target_link_libraries(${name}_test PRIVATE stoker_${name} ${AREA_TEST_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE STOKER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    # Of a test the compiler's time is what counts: optimising it takes three times as long as not.
+    target_compile_options(${name}_test PRIVATE -O0)
     target_precompile_headers(${name}_test PRIVATE <gtest/gtest.h> <string> <vector>)
     gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
   endif()
