@@ -191,7 +191,9 @@ def rows(name, file, count, seed):
         others = as_text.encode(text, add_special_tokens=False).ids
         if others != encoded.ids:
             row["ids_special_as_text"] = others
-        if "bytes" not in row and i % 4 == 1:
+        # Where characters compose, the reference's offsets leave out part of what went in.
+        same_length = parsed.normalizer is None or len(parsed.normalizer.normalize_str(text)) == len(text)
+        if "bytes" not in row and i % 4 == 1 and same_length:
             row["offsets"] = byte_offsets(text, encoded.offsets)
         yield row
 
