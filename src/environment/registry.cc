@@ -68,6 +68,7 @@ std::unique_ptr<EnvironmentOptions> default_options(const std::string& name) {
 }  // namespace
 
 Task<> EnvironmentKind::open() { co_return; }
+Task<std::vector<std::string>> EnvironmentKind::check_at_rest() { co_return std::vector<std::string>{}; }
 
 Task<Result<RewardResult>> Environment::score(const std::optional<Failure>&) {
   throw internal_error("An environment without a score of its own was asked for it.");

@@ -47,6 +47,8 @@ class CommandKind final : public EnvironmentKind {
     outside_ = std::move(outside);
   }
 
+  Task<std::vector<std::string>> check_at_rest() override { return pool_->check_at_rest(); }
+
   std::unique_ptr<Environment> make(Pool&) const override {
     return std::make_unique<CommandEnvironment>(outside());
   }

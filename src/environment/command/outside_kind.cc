@@ -88,6 +88,15 @@ class OutsideKind final : public EnvironmentKind {
     check_rewards();
   }
 
+  Task<std::vector<std::string>> check_at_rest() override {
+    std::vector<std::string> problems = co_await inner_->check_at_rest();
+    for (const std::shared_ptr<WorkerPool>& pool : {tool_pool_, reward_pool_}) {
+      if (!pool) continue;
+      for (std::string& problem : co_await pool->check_at_rest()) problems.push_back(std::move(problem));
+    }
+    co_return problems;
+  }
+
   std::unique_ptr<Environment> make(Pool& blocking) const override {
     std::unique_ptr<Environment> environment = inner_->make(blocking);
     if (!tool_pool_) return environment;

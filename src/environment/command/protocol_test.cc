@@ -17,15 +17,17 @@ ProtocolError error_in(const char* line) {
 TEST(Protocol, EveryLineOfTheExampleIsUnderstood) {
   int answers = 0, logs = 0;
   std::string hello;
-  for_each_line(STOKER_SOURCE_DIR "/docs/protocol_example.txt", [&](std::string_view line, size_t number, bool) {
-    if (line.starts_with("> ") && line.find("\"hello\"") != std::string_view::npos) hello = line.substr(2);
-    if (!line.starts_with("< ")) return true;
-    const ProtocolMessage message = decode_message(line.substr(2));
-    EXPECT_FALSE(std::holds_alternative<StrayLine>(message)) << "line " << number << ": " << line;
-    answers += std::holds_alternative<ProtocolAnswer>(message);
-    logs += std::holds_alternative<ProtocolLog>(message);
-    return true;
-  });
+  for_each_line(
+      STOKER_SOURCE_DIR "/docs/protocol_example.txt", [&](std::string_view line, size_t number, bool) {
+        if (line.starts_with("> ") && line.find("\"hello\"") != std::string_view::npos)
+          hello = line.substr(2);
+        if (!line.starts_with("< ")) return true;
+        const ProtocolMessage message = decode_message(line.substr(2));
+        EXPECT_FALSE(std::holds_alternative<StrayLine>(message)) << "line " << number << ": " << line;
+        answers += std::holds_alternative<ProtocolAnswer>(message);
+        logs += std::holds_alternative<ProtocolLog>(message);
+        return true;
+      });
   EXPECT_GT(answers, 20);
   EXPECT_GE(logs, 1);
   EXPECT_EQ(request_line(2, "hello", hello_params(16777216)), hello);
@@ -52,12 +54,15 @@ TEST(Protocol, WhatIsNoMessageIsStray_ENV_07) {
 TEST(Protocol, ErrorsBecomeFailuresOfTheirClass) {
   EXPECT_EQ(error_in(R"({"id":1,"error":{"class":"tool","reason":"away","message":"m"}})").failure(),
             (Failure{FailureClass::kTool, "away", "m"}));
-  EXPECT_EQ(error_in(R"({"id":1,"error":{"class":"protocol","reason":"bad_params","message":"m"}})").failure().name(),
+  EXPECT_EQ(error_in(R"({"id":1,"error":{"class":"protocol","reason":"bad_params","message":"m"}})")
+                .failure()
+                .name(),
             "infrastructure.protocol");
   EXPECT_EQ(error_in(R"({"id":1,"error":{"class":"environment","reason":"Bad Reason!"}})").failure().name(),
             "environment.unnamed");
   EXPECT_EQ(error_in(R"({"id":1,"error":{}})").failure().name(), "infrastructure.protocol");
-  EXPECT_EQ(error_in((R"({"id":1,"error":{"class":"tool","reason":"a","message":")" + std::string(9000, 'x') + "\"}}")
+  EXPECT_EQ(error_in((R"({"id":1,"error":{"class":"tool","reason":"a","message":")" + std::string(9000, 'x') +
+                      "\"}}")
                          .c_str())
                 .message.size(),
             4096u);
@@ -67,11 +72,12 @@ TEST(Protocol, AnswersThatDoNotFitAreFailures) {
   auto name = [](const auto& result) { return result ? std::string("fine") : result.failure().name(); };
   EXPECT_EQ(name(decode_reset(Json::parse(R"({"messages":[{"role":"user","content":"x"}]})"))), "fine");
   EXPECT_EQ(name(decode_reset(Json::parse(R"({"messages":[],"done":true})"))), "fine");
-  for (const char* result : {R"({"messages":[]})", R"({"messages":3})", R"({"messages":[{"role":"king"}]})", "{}",
-                             R"({"messages":[],"done":true,"tools":[{"function":{}}]})"}) {
+  for (const char* result : {R"({"messages":[]})", R"({"messages":3})", R"({"messages":[{"role":"king"}]})",
+                             "{}", R"({"messages":[],"done":true,"tools":[{"function":{}}]})"}) {
     EXPECT_EQ(name(decode_reset(Json::parse(result))), "infrastructure.protocol") << result;
   }
-  EXPECT_EQ(name(decode_step(Json::parse(R"({"messages":[],"done":true,"truncated":true})"))), "limit.environment");
+  EXPECT_EQ(name(decode_step(Json::parse(R"({"messages":[],"done":true,"truncated":true})"))),
+            "limit.environment");
   EXPECT_EQ(name(decode_step(Json::parse(R"({"messages":[]})"))), "infrastructure.protocol");
   EXPECT_EQ(name(decode_call(Json::parse(R"({"content":5})"))), "infrastructure.protocol");
   EXPECT_EQ(name(decode_score(Json::parse("{}"))), "infrastructure.protocol");
@@ -81,7 +87,8 @@ TEST(Protocol, AnswersThatDoNotFitAreFailures) {
   EXPECT_EQ(name(decode_greeting(Json::parse(R"({"protocol":1,"limits":{"line_bytes":10}})"))),
             "infrastructure.protocol");
   const std::string two = R"({"function":{"name":"a","parameters":{}}})";
-  EXPECT_EQ(name(decode_tools(Json::parse("{\"tools\":[" + two + "," + two + "]}"))), "infrastructure.protocol");
+  EXPECT_EQ(name(decode_tools(Json::parse("{\"tools\":[" + two + "," + two + "]}"))),
+            "infrastructure.protocol");
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ Task<> WorkerPool::open() {
     launcher_ = make_launcher_(*executor_);
     start(slots_[0]);
   }
-  co_await first_.wait();
+  co_await started_.wait();
   if (!opened_) {
     throw input_error(
         fmt::format("{}: the process cannot be used: {}. The command was: {}", section_, open_failure_,
@@ -111,7 +111,6 @@ void WorkerPool::worker_ready(Worker& worker) {
   if (!opened_) {
     opened_ = true;
     greeting_ = worker.greeting();
-    first_.set();
     for (Slot& slot : slots_) {
       if (!slot.worker) start(slot);
     }
@@ -119,7 +118,14 @@ void WorkerPool::worker_ready(Worker& worker) {
     log_warning("[{}] It offers other environments, tools or rewards than the first process did.",
                 worker.name());
   }
+  if (Slot* slot = slot_of(worker)) first_is_over(*slot);
   serve();
+}
+
+void WorkerPool::first_is_over(Slot& slot) {
+  slot.first = false;
+  if (std::none_of(slots_.begin(), slots_.end(), [](const Slot& other) { return other.first; }))
+    started_.set();
 }
 
 void WorkerPool::worker_stuck(Worker& worker) {
@@ -146,9 +152,10 @@ void WorkerPool::worker_gone(Worker& worker, const std::string& reason) {
   if (!opened_) {
     open_failure_ = reason;
     bury(std::exchange(slot->worker, nullptr));
-    first_.set();
+    started_.set();
     return;
   }
+  first_is_over(*slot);
   log_warning("[{}] The process is gone: {}. {} of its episodes or requests were open.", worker.name(),
               reason, worker.load);
   slot->failures = worker.has_served() ? 1 : slot->failures + 1;
@@ -232,6 +239,35 @@ Task<WorkerLease> WorkerPool::lease() {
 Task<Result<Json>> WorkerPool::ask(std::string method, Json params) {
   const WorkerLease place = co_await lease();
   co_return co_await place.worker().ask(std::move(method), std::move(params));
+}
+
+Task<std::vector<std::string>> WorkerPool::check_at_rest() {
+  std::vector<std::string> problems;
+  std::vector<std::shared_ptr<Worker>> workers;
+  for (const Slot& slot : slots_) {
+    if (slot.worker && slot.worker->ready()) workers.push_back(slot.worker);
+  }
+  for (const std::shared_ptr<Worker>& worker : workers) {
+    const Result<Json> answer = co_await worker->ask("ping", Json::object());
+    if (!answer) continue;
+    const PingAnswer ping = decode_ping(*answer);
+    if (ping.episodes > 0) {
+      problems.push_back(fmt::format(
+          "{} still has {} episodes open after every close; free what the episode holds in close.",
+          worker->name(), ping.episodes));
+    }
+    if (ping.stuck > 0) {
+      problems.push_back(
+          fmt::format("{} has {} requests that were given up and still hold a thread; give what they wait "
+                      "for a time limit.",
+                      worker->name(), ping.stuck));
+    }
+  }
+  if (replaced_ > 0) {
+    problems.push_back(fmt::format(
+        "{}: {} processes ended and were replaced; their last words are in the log.", section_, replaced_));
+  }
+  co_return problems;
 }
 
 std::string WorkerPool::next_episode() { return fmt::format("e{}", episodes_++); }

@@ -59,9 +59,9 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   // Asks the processes to end and kills them after some seconds; blocks.
   ~WorkerPool();
 
-  // Starts the processes on the awaiting task's executor and waits for the first hello; the others are
-  // started then and may come later. Error(kInput) with the last words when the first process cannot be
-  // greeted. Later calls wait for nothing.
+  // Starts the processes on the awaiting task's executor, the first one before the others, and waits for
+  // their hello. Error(kInput) with the last words when the first process cannot be greeted; one of the
+  // others is replaced like any later one. Later calls wait for nothing.
   Task<> open();
   // What the first process said; after open().
   const Greeting& greeting() const { return greeting_; }
@@ -71,6 +71,9 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   Task<WorkerLease> lease();
   // One request that needs no episode, to any process.
   Task<Result<Json>> ask(std::string method, Json params);
+
+  // Asks each process for what it holds; sentences about episodes and threads, for when no episode is open.
+  Task<std::vector<std::string>> check_at_rest();
 
   // The sentence of the end; empty: not given up.
   const std::string& given_up() const { return given_up_; }
@@ -84,7 +87,8 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   struct Slot {
     std::shared_ptr<Worker> worker;  // null: to be started when the timer fires
     std::unique_ptr<Timer> restart;
-    int failures = 0;  // in a row, without having served
+    int failures = 0;   // in a row, without having served
+    bool first = true;  // its first process has neither been greeted nor ended
   };
   struct Claim {
     Event granted{"a place in a process"};
@@ -97,6 +101,7 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   void worker_gone(Worker& worker, const std::string& reason) override;
 
   Slot* slot_of(const Worker& worker);
+  void first_is_over(Slot& slot);
   void start(Slot& slot);
   void restart_later(Slot& slot);
   void give_up(const std::string& reason);
@@ -115,7 +120,7 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   std::vector<Slot> slots_;
   std::list<std::shared_ptr<Worker>> draining_;  // replaced; end with their last episode
   std::deque<Claim*> claims_;
-  Event first_{"the first hello of a process"};  // or its failure
+  Event started_{"the first hello of all processes"};  // or their ends
   std::string open_failure_;
   bool opened_ = false;
   Greeting greeting_;

@@ -54,7 +54,8 @@ class Parrot final : public ProcessScript {
   void line(ScriptedProcess& process, std::string_view text) override {
     if (says_.empty()) return;
     Json answer = Json::object({{"id", Json::parse(text).at("id")}});
-    for (const auto& [name, value] : Json::parse(says_).as_object()) answer.set(name, value);
+    const Json says = Json::parse(says_);
+    for (const auto& [name, value] : says.as_object()) answer.set(name, value);
     process.say(answer.dump());
   }
 
@@ -110,7 +111,6 @@ CO_TEST_SIMULATED(WorkerPool, SpreadsEpisodesWithinEachProcessesLimit) {
 CO_TEST_SIMULATED(WorkerPool, AProcessThatEndsLosesOnlyItsOwnEpisodes) {
   World world(options_for(2));
   co_await world.pool->open();
-  co_await sleep_for(seconds(1));
   std::vector<WorkerLease> places;
   for (int i = 0; i < 4; ++i) places.push_back(co_await world.pool->lease());
   EXPECT_EQ(&places[0].worker(), &places[2].worker());
@@ -188,9 +188,10 @@ CO_TEST_SIMULATED(WorkerPool, IsGivenUpWithAClearSentence) {
     EXPECT_EQ(error.kind(), ErrorKind::kResource);
     thrown = std::current_exception();
   }
-  EXPECT_THAT(message_of(thrown),
-              HasSubstr("environment.command had to be replaced more than 3 times and are given up; the last one: "
-                        "it exited with status 9"));
+  EXPECT_THAT(
+      message_of(thrown),
+      HasSubstr("environment.command had to be replaced more than 3 times and are given up; the last one: "
+                "it exited with status 9"));
   EXPECT_EQ(message_of(thrown), world.pool->given_up());
   EXPECT_EQ(world.launcher->running(), 0);
 }
@@ -217,7 +218,8 @@ CO_TEST_SIMULATED(WorkerPool, KeepsTrying) {
   auto totals = std::make_shared<OutsideTotals>();
   World world(options_for(1), [totals](int start) -> std::unique_ptr<ProcessScript> {
     if (start == 1) return nullptr;
-    if (start == 2) return std::make_unique<Parrot>(R"({"error":{"class":"infrastructure","reason":"load_failed"}})");
+    if (start == 2)
+      return std::make_unique<Parrot>(R"({"error":{"class":"infrastructure","reason":"load_failed"}})");
     return make_outside_script(totals);
   });
   co_await world.pool->open();
@@ -234,7 +236,10 @@ CO_TEST_SIMULATED(WorkerPool, WhatCannotBeGreetedIsNamedAtTheStart) {
   EXPECT_THAT(co_await failure_to_open(none.pool.get()), HasSubstr("scripted cannot be started"));
   World silent(options_for(2), message(""));
   EXPECT_THAT(co_await failure_to_open(silent.pool.get()), HasSubstr("had not answered hello after 60 s"));
-  World broken(options_for(2), message(R"({"error":{"class":"infrastructure","reason":"load_failed","message":"No module named 'game'."}})"));
+  World broken(
+      options_for(2),
+      message(
+          R"({"error":{"class":"infrastructure","reason":"load_failed","message":"No module named 'game'."}})"));
   EXPECT_THAT(co_await failure_to_open(broken.pool.get()), HasSubstr("No module named 'game'."));
   World newer(options_for(2), message(R"({"result":{"protocol":2}})"));
   EXPECT_THAT(co_await failure_to_open(newer.pool.get()), HasSubstr("it speaks version 2"));
@@ -250,9 +255,9 @@ CO_TEST_SIMULATED(WorkerPool, AClosePastItsDeadlineFreesItsPlaceWhenItIsAnswered
   bool settled = false;
   {
     WorkerLease place = co_await world.pool->lease();
-    EXPECT_FALSE((co_await with_timeout(Duration(1), place.worker().ask_uncancellable(
-                                                         "close", Json::object({{"episode", "x"}}),
-                                                         [&settled] { settled = true; })))
+    EXPECT_FALSE((co_await with_timeout(
+                      Duration(1), place.worker().ask_uncancellable("close", Json::object({{"episode", "x"}}),
+                                                                    [&settled] { settled = true; })))
                      .has_value());
     EXPECT_FALSE(settled);
   }

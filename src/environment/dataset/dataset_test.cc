@@ -58,19 +58,21 @@ const Json kNumeric = Json::object({{"match", "numeric"}});
 
 TEST_F(Dataset, ReadsTheFormOfTrl) {
   EXPECT_EQ(first_prompt(*kind("a.jsonl", R"({"prompt":"2+2?","solution":"4","level":3})")), "user: 2+2?");
-  auto chat = kind("b.jsonl",
-                   R"({"prompt":[{"role":"system","content":"Brief."},{"role":"user","content":"2+2?"}],"answer":4})",
-                   kNumeric);
+  auto chat =
+      kind("b.jsonl",
+           R"({"prompt":[{"role":"system","content":"Brief."},{"role":"user","content":"2+2?"}],"answer":4})",
+           kNumeric);
   EXPECT_EQ(first_prompt(*chat), "system: Brief. | user: 2+2?");
   EXPECT_EQ(score(*chat, "It is 4."), 1.0);
   EXPECT_EQ(score(*chat, "5"), 0.0);
 }
 
 TEST_F(Dataset, ReadsTheFormOfVerl) {
-  auto made = kind("a.jsonl",
-                   R"({"data_source":"openai/gsm8k","prompt":[{"role":"user","content":"2+2?"}],"ability":"math",)"
-                   R"("reward_model":{"style":"rule","ground_truth":"4"},"extra_info":{"index":7}})",
-                   kNumeric);
+  auto made =
+      kind("a.jsonl",
+           R"({"data_source":"openai/gsm8k","prompt":[{"role":"user","content":"2+2?"}],"ability":"math",)"
+           R"("reward_model":{"style":"rule","ground_truth":"4"},"extra_info":{"index":7}})",
+           kNumeric);
   EXPECT_EQ(first_prompt(*made), "user: 2+2?");
   EXPECT_EQ(score(*made, "4"), 1.0);
   // A reward from outside sees the row as it is.
@@ -131,9 +133,10 @@ TEST_F(Dataset, CsvRecords) {
 }
 
 TEST_F(Dataset, WhatIsWrongIsNamed) {
-  EXPECT_EQ(error_of("a.jsonl", "{\"promt\":\"x\"}\n"),
-            "a.jsonl, line 1: the row has no column \"prompt\" for the prompt; it has promt. Name another with "
-            "prompt_column, or the format.");
+  EXPECT_EQ(
+      error_of("a.jsonl", "{\"promt\":\"x\"}\n"),
+      "a.jsonl, line 1: the row has no column \"prompt\" for the prompt; it has promt. Name another with "
+      "prompt_column, or the format.");
   EXPECT_THAT(error_of("a.jsonl", "{\"prompt\":7}\n"), HasSubstr("must be a text or a list of messages"));
   EXPECT_THAT(error_of("a.jsonl", R"({"prompt":[{"role":"assistant","content":"x"}]})"),
               HasSubstr("ends with an assistant's message"));
@@ -163,8 +166,9 @@ TEST_F(Dataset, HeldOutQuestionsAreLeftOut) {
   EXPECT_EQ(made->training_tasks(1)->epoch_size(), 2u);
   EXPECT_EQ(made->evaluation_tasks()->task(5).fields.at("prompt").as_string(), "b");
   const std::string other = folder_.write("o.jsonl", "{\"question\":\"b\",\"answer\":\"1\"}\n");
-  EXPECT_THROW(kind("t.jsonl", "{\"prompt\":\"a\"}\n", Json::object({{"evaluation_file", other}}))->training_tasks(1),
-               Error);
+  EXPECT_THROW(
+      kind("t.jsonl", "{\"prompt\":\"a\"}\n", Json::object({{"evaluation_file", other}}))->training_tasks(1),
+      Error);
 }
 
 }  // namespace

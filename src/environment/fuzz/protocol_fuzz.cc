@@ -26,8 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const Json& result = std::get<Json>(answer->content);
     decode_ping(result);
-    const bool understood = decode_greeting(result).ok() + decode_tools(result).ok() + decode_reset(result).ok() +
-                            decode_step(result).ok() + decode_call(result).ok() + decode_score(result).ok();
+    const bool understood = decode_greeting(result).ok() + decode_tools(result).ok() +
+                            decode_reset(result).ok() + decode_step(result).ok() + decode_call(result).ok() +
+                            decode_score(result).ok();
     if (understood && result.as_object().empty()) std::abort();
   };
   const bool fits = whole.feed(bytes, decode);

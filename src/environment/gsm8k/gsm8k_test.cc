@@ -24,7 +24,8 @@ TEST(Gsm8k, HardFormsAreReadAsTheSharedTableSays) {
     const Json row = Json::parse(line);
     const Json& expected = row.at("answer");
     const std::optional<std::string> found = final_number(row.at("text").as_string());
-    EXPECT_EQ(found ? Json(*found) : Json(), expected) << "line " << number << ": " << row.at("text").as_string();
+    EXPECT_EQ(found ? Json(*found) : Json(), expected)
+        << "line " << number << ": " << row.at("text").as_string();
     ++cases;
     return true;
   });

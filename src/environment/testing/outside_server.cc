@@ -8,7 +8,8 @@ namespace stoker::testing {
 namespace {
 
 Json error_of(const char* error_class, const char* reason, const std::string& message) {
-  return Json::object({{"error", Json::object({{"class", error_class}, {"reason", reason}, {"message", message}})}});
+  return Json::object(
+      {{"error", Json::object({{"class", error_class}, {"reason", reason}, {"message", message}})}});
 }
 
 Json hello(int64_t episode_limit) {
@@ -16,21 +17,22 @@ Json hello(int64_t episode_limit) {
       Json::object({{"name", "Count"}, {"description", "Counts."}, {"snapshot", false}, {"scored", true}});
   Json limits = Json::object({{"line_bytes", 16777216}});
   if (episode_limit > 0) limits.set("episodes", static_cast<long long>(episode_limit));
-  return Json::object({{"protocol", 1},
-                       {"server", Json::object({{"name", "outside-server"}, {"version", "1"}})},
-                       {"environments", Json::array({std::move(environment)})},
-                       {"tools", Json::array({"double"})},
-                       {"rewards", Json::array({Json::object({{"name", "length"}}),
-                                                Json::object({{"name", "unsure"}})})},
-                       {"limits", std::move(limits)}});
+  return Json::object(
+      {{"protocol", 1},
+       {"server", Json::object({{"name", "outside-server"}, {"version", "1"}})},
+       {"environments", Json::array({std::move(environment)})},
+       {"tools", Json::array({"double"})},
+       {"rewards", Json::array({Json::object({{"name", "length"}}), Json::object({{"name", "unsure"}})})},
+       {"limits", std::move(limits)}});
 }
 
 Json tools(bool of_environment) {
   Json parameters = Json::parse(
       R"({"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false})");
-  Json function = Json::object({{"name", of_environment ? "value" : "double"},
-                                {"description", "Says a number."},
-                                {"parameters", of_environment ? Json::object({{"type", "object"}}) : parameters}});
+  Json function =
+      Json::object({{"name", of_environment ? "value" : "double"},
+                    {"description", "Says a number."},
+                    {"parameters", of_environment ? Json::object({{"type", "object"}}) : parameters}});
   return Json::object(
       {{"tools", Json::array({Json::object({{"type", "function"}, {"function", std::move(function)}})})}});
 }
@@ -111,7 +113,8 @@ Json OutsideServer::answer(int64_t id, const std::string& method, const Json& pa
     if (!episodes_.emplace(episode, task.at("fields")).second) ++broken_;
     if (episode_limit_ > 0 && open_episodes() > episode_limit_) ++broken_;
     return result(Json::object(
-        {{"messages", Json::array({Json::object({{"role", "user"}, {"content", "Task " + task.at("id").as_string()}})})},
+        {{"messages",
+          Json::array({Json::object({{"role", "user"}, {"content", "Task " + task.at("id").as_string()}})})},
          {"done", false}}));
   }
   if (method == "close") {
@@ -124,8 +127,10 @@ Json OutsideServer::answer(int64_t id, const std::string& method, const Json& pa
       return result(Json::object({{"content", std::to_string(2 * params.at("arguments").at("x").as_int())}}));
     }
     const auto open = episodes_.find(episode);
-    if (open == episodes_.end()) return error_of("environment", "unknown_episode", "There is no such episode.");
-    return result(Json::object({{"content", member_or(open->second, "value", 0).dump()}, {"is_error", false}}));
+    if (open == episodes_.end())
+      return error_of("environment", "unknown_episode", "There is no such episode.");
+    return result(
+        Json::object({{"content", member_or(open->second, "value", 0).dump()}, {"is_error", false}}));
   }
   if (method == "score") {
     const std::string reward = params.at("reward").as_string();
@@ -134,7 +139,8 @@ Json OutsideServer::answer(int64_t id, const std::string& method, const Json& pa
       return result(Json::object({{"reward", static_cast<int>(params.at("messages").as_array().size())}}));
     }
     const auto open = episodes_.find(episode);
-    if (open == episodes_.end()) return error_of("environment", "unknown_episode", "There is no such episode.");
+    if (open == episodes_.end())
+      return error_of("environment", "unknown_episode", "There is no such episode.");
     return result(Json::object({{"reward", member_or(open->second, "value", 0)}}));
   }
   return error_of("protocol", "unknown_method", "There is no method '" + method + "'.");
@@ -159,7 +165,7 @@ Json OutsideServer::step(int64_t id, const Json& params, Reaction& reaction) {
   if (what == Json("fail")) return error_of("environment", "planted", "A failure was planted.");
   Json result = Json::object({{"messages", Json::array()}, {"done", true}});
   if (what == Json("limit")) result.set("truncated", true);
-  if (what == Json("long")) result.set("padding", std::string(size_t{20} << 20, 'x'));
+  if (what == Json("long")) result.set("padding", std::string(100'000, 'x'));
   return Json::object({{"result", std::move(result)}});
 }
 

@@ -13,16 +13,16 @@
 
 namespace stoker::testing {
 
-// A process that speaks docs/protocol.md and goes wrong on demand: the member "do" of a task's fields says what
-// its episode's step does. It offers the environment "Count" (its own score: the member "value"), the tool
-// "double" and the rewards "length" (the number of messages) and "unsure" (never scored).
+// A process that speaks docs/protocol.md and goes wrong on demand: the member "do" of a task's fields says
+// what its episode's step does. It offers the environment "Count" (its own score: the member "value"), the
+// tool "double" and the rewards "length" (the number of messages) and "unsure" (never scored).
 //
 //   crash    the process exits with status 9
 //   hang     the process answers nothing more, pings included
 //   garbage  it writes 1,100 lines that are no messages, then answers
 //   flood    it writes 300 lines to standard error, then answers
 //   mute     this step is never answered, unless cancelled
-//   long     the answer is larger than a line may be
+//   long     the answer has more than 100,000 bytes
 //   fail     the answer is the error environment.planted
 //   limit    the environment's own limit ends the episode
 class OutsideServer {
