@@ -13,9 +13,9 @@ namespace stoker {
 
 // What 'stoker env check' found.
 struct EnvironmentReport {
-  std::vector<std::string> facts;     // what was seen
-  std::vector<std::string> problems;  // what would break in training, each with its remedy
-  FigureReport figures;               // latencies
+  std::vector<std::string> facts;             // what was seen
+  std::vector<std::string> problems;          // what would break in training, each with its remedy
+  std::vector<FigureReport::Figure> figures;  // latencies
 
   std::string text() const;
 };

@@ -46,8 +46,10 @@ int run_env_check(const EnvCheckArguments& arguments, InterruptWatch& interrupts
     return kExitDone;
   }
   const EnvironmentReport report = check_environment_of(file.config, arguments.episodes, interrupts);
+  FigureReport figures;
+  for (const FigureReport::Figure& figure : report.figures) figures.add(figure);
   fmt::print("{}", report.text());
-  if (!arguments.run.json.empty()) report.figures.write(arguments.run.json);
+  if (!arguments.run.json.empty()) figures.write(arguments.run.json);
   return report.problems.empty() ? kExitDone : kExitFailed;
 }
 

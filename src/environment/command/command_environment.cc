@@ -53,18 +53,18 @@ Task<Result<ToolResult>> OutsideTool::call(const Json& arguments) {
 }
 
 Task<Result<Observation>> CommandEnvironment::reset(const TaskRow& task, uint64_t seed) {
-  place_ = std::make_shared<WorkerLease>(co_await outside_->pool->lease());
+  place_ = co_await outside_->pool->lease();
   episode_ = outside_->pool->next_episode();
   task_ = task_to_json(task);
   Json params =
       Json::object({{"episode", episode_}, {"environment", outside_->offered.name}, {"task", task_}});
   params.set("seed", static_cast<unsigned long long>(seed & kProtocolSeedMask));
-  const Result<Json> answer = co_await place_->worker().ask("reset", std::move(params));
+  const Result<Json> answer = co_await place_.worker().ask("reset", std::move(params));
   if (!answer) co_return answer.failure();
   Result<ResetAnswer> reset = decode_reset(*answer);
   if (!reset) co_return reset.failure();
   for (const ToolSchema& tool : reset->tools ? *reset->tools : outside_->tools) {
-    tools_.push_back(std::make_unique<OutsideTool>(tool, place_->shared_worker(), episode_));
+    tools_.push_back(std::make_unique<OutsideTool>(tool, place_.shared_worker(), episode_));
   }
   co_return std::move(reset->observation);
 }
@@ -78,7 +78,7 @@ Task<Result<Observation>> CommandEnvironment::step(const Action& action) {
     params.set("tool_calls", message_to_json(turn).at("tool_calls"));
     params.set("tool_results", messages_to_json(action.tool_results));
   }
-  const Result<Json> answer = co_await place_->worker().ask("step", std::move(params));
+  const Result<Json> answer = co_await place_.worker().ask("step", std::move(params));
   if (!answer) co_return answer.failure();
   co_return decode_step(*answer);
 }
@@ -87,7 +87,7 @@ Task<Result<RewardResult>> CommandEnvironment::score(const std::optional<Failure
   if (!place_) co_return Failure{FailureClass::kReward, "not_reset", "There is no open episode."};
   Json params = Json::object({{"reward", outside_->offered.name}, {"episode", episode_}, {"task", task_}});
   if (ending) params.set("outcome", ending->name());
-  const Result<Json> answer = co_await place_->worker().ask("score", std::move(params));
+  const Result<Json> answer = co_await place_.worker().ask("score", std::move(params));
   if (!answer) co_return answer.failure();
   const Result<ScoreAnswer> score = decode_score(*answer);
   if (!score) co_return score.failure();
@@ -97,12 +97,11 @@ Task<Result<RewardResult>> CommandEnvironment::score(const std::optional<Failure
 
 // The place is free once the process has answered, even if the caller has given up waiting by then.
 Task<> CommandEnvironment::close() {
-  const std::shared_ptr<WorkerLease> place = std::exchange(place_, nullptr);
-  if (!place) co_return;
-  const std::shared_ptr<Worker> worker = place->shared_worker();
+  if (!place_) co_return;
+  const std::shared_ptr<Worker> worker = place_.shared_worker();
   const std::string episode = episode_;
   const Result<Json> answer = co_await worker->ask_uncancellable(
-      "close", Json::object({{"episode", episode}}), [place] { place->release(); });
+      "close", Json::object({{"episode", episode}}), place_.release_later());
   if (!answer && answer.failure().reason != "process_ended") {
     log_warning("[{}] close of episode {}: {}", worker->name(), episode, answer.failure().message);
   }

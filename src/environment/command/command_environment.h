@@ -53,7 +53,7 @@ class CommandEnvironment final : public Environment {
 
  private:
   std::shared_ptr<const OutsideEnvironment> outside_;
-  std::shared_ptr<WorkerLease> place_;  // shared with the answer to close
+  WorkerLease place_;
   std::string episode_;
   Json task_;
   std::vector<std::unique_ptr<OutsideTool>> tools_;

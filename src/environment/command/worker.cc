@@ -16,8 +16,7 @@ constexpr int64_t kStrayTold = 100;  // of one process
 constexpr size_t kStrayBytesTold = 200;
 constexpr size_t kMaxUnsentBytes = size_t{4} << 20;
 constexpr Duration kFinishGrace = std::chrono::seconds(10);
-// A late pong may lie in the pipe while the loop was busy: it is looked at once more before the kill.
-constexpr Duration kSecondLook = std::chrono::milliseconds(100);
+constexpr int kLogLinesASecond = 200;
 
 // Forgets a request whose caller has left, and tells the process.
 class Forget {
@@ -62,9 +61,15 @@ void Worker::start(ProcessLauncher& launcher) {
   const Result<int64_t> sent = send("hello", hello_params(options_.max_line_bytes),
                                     [this](Result<Json> answer) { greeted(std::move(answer)); });
   if (!sent) return kill(sent.failure().message);
-  timer_ = executor_.post_at(executor_.now() + from_seconds(options_.start_timeout_seconds), [this] {
-    kill(fmt::format("it had not answered hello after {} s", options_.start_timeout_seconds));
-  });
+  timer_ = executor_.post_at(executor_.now() + from_seconds(options_.start_timeout_seconds),
+                             [this] { hello_overdue(); });
+}
+
+// The answer may lie in the pipe: the loop may have been busy, or not running.
+void Worker::hello_overdue() {
+  process_->read_now();
+  if (ready_ || gone_) return;
+  kill(fmt::format("it had not answered hello after {} s", options_.start_timeout_seconds));
 }
 
 void Worker::greeted(Result<Json> answer) {
@@ -130,9 +135,19 @@ void Worker::on_line(std::string_view line) {
   if (const auto* wrong = std::get_if<StrayLine>(&message)) return stray(line, wrong->problem);
   stray_run_ = 0;
   if (auto* answer = std::get_if<ProtocolAnswer>(&message)) return take(std::move(*answer));
-  const auto& log = std::get<ProtocolLog>(message);
-  log_message(log.level, fmt::format("[{}{}{}] {}", name_, log.episode.empty() ? "" : " ", log.episode,
-                                     printable(log.message)));
+  log(std::get<ProtocolLog>(message));
+}
+
+void Worker::log(const ProtocolLog& log) {
+  if (executor_.now() - log_second_ >= std::chrono::seconds(1)) {
+    log_second_ = executor_.now();
+    log_lines_ = 0;
+  }
+  if (++log_lines_ > kLogLinesASecond) return;
+  log_message(
+      log.level,
+      fmt::format("[{}{}{}] {}{}", name_, log.episode.empty() ? "" : " ", log.episode, printable(log.message),
+                  log_lines_ == kLogLinesASecond ? " (more in this second is left out)" : ""));
 }
 
 void Worker::take(ProtocolAnswer answer) {
@@ -171,7 +186,9 @@ void Worker::schedule_heartbeat() {
 }
 
 void Worker::ping() {
+  ping_open_ = true;
   const Result<int64_t> sent = send("ping", Json::object(), [this](Result<Json> answer) {
+    ping_open_ = false;
     if (gone_ || finishing_) return;
     if (!answer) return kill("it answered a ping with an error: " + answer.failure().message);
     const PingAnswer ping = decode_ping(*answer);
@@ -183,14 +200,13 @@ void Worker::ping() {
   });
   if (!sent) return;
   timer_ = executor_.post_at(executor_.now() + from_seconds(options_.heartbeat_timeout_seconds),
-                             [this] { overdue(false); });
+                             [this] { ping_overdue(); });
 }
 
-void Worker::overdue(bool told) {
-  if (told) {
-    return kill(fmt::format("it had not answered a ping after {} s", options_.heartbeat_timeout_seconds));
-  }
-  timer_ = executor_.post_at(executor_.now() + kSecondLook, [this] { overdue(true); });
+void Worker::ping_overdue() {
+  process_->read_now();
+  if (!ping_open_ || gone_) return;
+  kill(fmt::format("it had not answered a ping after {} s", options_.heartbeat_timeout_seconds));
 }
 
 void Worker::kill(std::string_view problem) {

@@ -84,7 +84,9 @@ class Worker final : public ProcessListener {
   void greeted(Result<Json> answer);
   void schedule_heartbeat();
   void ping();
-  void overdue(bool told);
+  void ping_overdue();
+  void hello_overdue();
+  void log(const ProtocolLog& log);
   void gone(const std::string& reason);
   Failure ended() const;
 
@@ -104,6 +106,9 @@ class Worker final : public ProcessListener {
   bool gone_ = false;
   bool served_ = false;
   bool told_stuck_ = false;
+  bool ping_open_ = false;
+  TimePoint log_second_{};  // when the current second of log lines began
+  int log_lines_ = 0;       // in it
   int stray_run_ = 0;       // in a row
   int64_t stray_told_ = 0;  // written to the log
   std::string end_reason_;

@@ -41,6 +41,13 @@ void WorkerLease::release() {
   if (worker) pool->give_back(*worker);
 }
 
+std::function<void()> WorkerLease::release_later() {
+  Worker* worker = std::exchange(worker_, nullptr).get();
+  return [worker, pool = std::weak_ptr(std::exchange(pool_, nullptr))] {
+    if (const std::shared_ptr<WorkerPool> living = pool.lock()) living->give_back(*worker);
+  };
+}
+
 // Takes a claim back when its task leaves before it has taken its place.
 class WorkerPool::Withdraw {
  public:

@@ -32,6 +32,9 @@ class WorkerLease {
   Worker& worker() const { return *worker_; }
   const std::shared_ptr<Worker>& shared_worker() const { return worker_; }
   void release();
+  // Lets go of the place, which stays taken until the function that is given is called. It holds nothing; it
+  // must be called before the worker dies, or not at all.
+  std::function<void()> release_later();
 
  private:
   friend class WorkerPool;

@@ -266,6 +266,23 @@ CO_TEST_SIMULATED(WorkerPool, AClosePastItsDeadlineFreesItsPlaceWhenItIsAnswered
   EXPECT_TRUE((co_await episode(world.pool.get(), "")).ok());
 }
 
+CO_TEST_SIMULATED(WorkerPool, ACloseThatIsNeverAnsweredKeepsNothingAlive) {
+  World world(options_for(1));
+  co_await world.pool->open();
+  EXPECT_FALSE((co_await with_timeout(seconds(1), episode(world.pool.get(), "hang"))).has_value());
+  {
+    WorkerLease place = co_await world.pool->lease();
+    const std::shared_ptr<Worker> worker = place.shared_worker();
+    EXPECT_FALSE((co_await with_timeout(
+                      seconds(1), worker->ask_uncancellable("close", Json::object(), place.release_later())))
+                     .has_value());
+    EXPECT_EQ(worker->load, 1);
+  }
+  const std::weak_ptr<WorkerPool> pool = world.pool;
+  world.pool.reset();
+  EXPECT_TRUE(pool.expired());
+}
+
 TEST(WorkerPoolOptions, AreChecked) {
   EXPECT_THROW(WorkerPool(CommandOptions{}, "environment.command"), Error);
   CommandOptions options = options_for(1);
