@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/env_command.h"
 #include "cli/text_command.h"
 #include "cli/text_parse_command.h"
 #include "cli/text_render_command.h"
@@ -143,6 +144,8 @@ struct Invocation {
   TextParseArguments text_parse;
   TextEncodeArguments text_encode;
   TextDecodeArguments text_decode;
+  EnvCheckArguments env_check;
+  EnvServeArguments env_serve;
   std::function<int(InterruptWatch&)> chosen;
 };
 
@@ -249,6 +252,27 @@ void add_text_verbs(CLI::App& app, Invocation& invocation) {
   add_text_render(*text, invocation.text_render, invocation.chosen);
 }
 
+void add_environment_verbs(CLI::App& app, Invocation& invocation) {
+  auto* verb = app.add_subcommand("env", "Check the environment of a run file, or serve a native one");
+  verb->require_subcommand(1);
+  auto* check = verb->add_subcommand(
+      "check", "Play some episodes with a random policy and say what would break in training");
+  add_run_file(*check, invocation.env_check.run);
+  check->add_option("--episodes", invocation.env_check.episodes, "Tasks that are played, each twice")
+      ->check(CLI::PositiveNumber);
+  check->callback([&] {
+    invocation.chosen = [&](InterruptWatch& interrupts) {
+      return run_env_check(invocation.env_check, interrupts);
+    };
+  });
+  auto* serve = verb->add_subcommand(
+      "serve", "Serve a native environment over docs/protocol.md on standard input and output");
+  serve->add_option("NAME", invocation.env_serve.name, "Which environment")->required();
+  serve->add_option("key=value", invocation.env_serve.assignments, "Its options");
+  serve->callback(
+      [&] { invocation.chosen = [&](InterruptWatch&) { return run_env_serve(invocation.env_serve); }; });
+}
+
 int command_line(int argument_count, char** argument_values) {
   CLI::App app{"Stoker trains language-model agents by reinforcement learning."};
   app.require_subcommand(1);
@@ -263,6 +287,7 @@ int command_line(int argument_count, char** argument_values) {
   add_looking_verbs(app, invocation);
   add_simulation_verbs(app, invocation);
   add_text_verbs(app, invocation);
+  add_environment_verbs(app, invocation);
 
   refuse_unknown_verb(app, argument_count, argument_values);
   try {

@@ -90,6 +90,7 @@ class TrialEpisode {
     std::exception_ptr failure;
     try {
       co_await play();
+      co_await world_.score();
     } catch (...) {
       failure = std::current_exception();
     }
@@ -119,6 +120,7 @@ class TrialEpisode {
       throw input_error(fmt::format("Task {} cannot be reset: {}", data_->task.id, first.failure().message));
     }
     data_->messages = first->messages;
+    data_->prompt_messages = first->messages.size();
     for (const std::shared_ptr<Tool>& tool : world_.tools()) report_->tools.push_back(tool->schema());
     Result<RenderedTokens> prompt = session_.renderer().render(first->messages, report_->tools, true);
     if (!prompt) {
@@ -148,6 +150,7 @@ class TrialEpisode {
     data_->messages.push_back({.role = Role::kAssistant, .content = "?"});
     data_->record.task_id = data_->task.id;
     std::vector<double> weights = config_.rollout.reward_weights;
+    if (weights.empty()) weights = session_.environment().reward_weights();
     weights.resize(rewards_.size(), 1.0);
     co_await score_episode(data_, rewards_, weights, parts_);
     if (data_->record.failure) {

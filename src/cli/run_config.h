@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "cli/rollout_config.h"
+#include "environment/command/outside_kind.h"
 #include "environment/environment_config.h"
 #include "train/options.h"
 
@@ -98,6 +99,8 @@ struct RunConfig {
   ModelConfigSection model;
   AgentConfig agent;
   EnvironmentConfig environment;
+  ToolsOptions tools;
+  RewardOptions reward;
   EngineConfig engine;
   RolloutConfig rollout;
   TrainConfig train;
@@ -113,6 +116,8 @@ struct RunConfig {
     visit.section("model", model, "The model that is trained.");
     visit.section("agent", agent, "How the model's turns are read and shown the world.");
     visit.section("environment", environment, "Tasks, tools and rewards.");
+    visit.section("tools", tools, "Tools from outside, beside those of the environment.");
+    visit.section("reward", reward, "Rewards from outside, beside those of the environment.");
     visit.section("engine", engine, "Generation.");
     visit.section("rollout", rollout, "Episodes, groups and the staleness contract.");
     visit.section("train", train, "The learner.");

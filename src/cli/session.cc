@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "async/run.h"
 #include "base/error.h"
 #include "model/model_directory.h"
 #include "text/make_renderer.h"
@@ -57,8 +58,10 @@ Session::Session(const RunConfig& config)
           config.model.path, tokenizer_,
           {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools})),
       weights_(load_weights(config.model.path, *tokenizer_)),
-      environment_(make_environment_kind(config.environment)),
-      agent_(make_agent(config.agent)) {}
+      environment_(with_outside(make_environment_kind(config.environment), config.tools, config.reward)),
+      agent_(make_agent(config.agent)) {
+  run(executor_, environment_->open(), {}, "open the environment");
+}
 
 std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
   NativeEngineOptions options{.max_batch = config_.engine.max_batch,
@@ -79,8 +82,10 @@ std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const Sampli
   if (settings.limits.max_context_tokens == 0) {
     settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
   }
+  std::vector<double> weights = config_.rollout.reward_weights;
+  if (weights.empty()) weights = environment_->reward_weights();
   return std::make_unique<EpisodeRunner>(settings, engine, *environment_, *agent_, tokenizer_, *renderer_,
-                                         world_, environment_->rewards(), config_.rollout.reward_weights);
+                                         world_, environment_->rewards(), std::move(weights));
 }
 
 std::unique_ptr<EpisodeRunner> Session::training_runner(Engine& engine) {

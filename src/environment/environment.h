@@ -40,6 +40,12 @@ struct Action {
   std::vector<Message> tool_results;
 };
 
+struct RewardResult {
+  double reward = 0;
+  bool success = false;
+  bool scored = true;  // false: this reward says nothing here, and is left out of the sum
+};
+
 // The outside world of one episode. Calls come one at a time: reset, then steps, then close exactly once on
 // every path out, cancellation included. Each is given a deadline by the caller. Thrown exceptions count as
 // environment failures, except Error(kResource), which ends the run. All runs on the loop thread, so nothing
@@ -54,6 +60,12 @@ class Environment {
   virtual Task<Result<Observation>> step(const Action& action) = 0;
   virtual Task<> close() = 0;
 
+  // Whether this environment has a verdict of its own on its episode. If so, score() is called at most once,
+  // before close, for an episode whose ending is scored (trajectory/failure_rules.h); rewards see what it
+  // gave as EpisodeView::own_score. `ending`: empty when the episode is done.
+  virtual bool has_own_score() const { return false; }
+  virtual Task<Result<RewardResult>> score(const std::optional<Failure>& ending);
+
   // Tools that the model may call in this episode; owned by the environment, valid until close.
   virtual std::vector<Tool*> tools() { return {}; }
 };
@@ -64,11 +76,8 @@ struct EpisodeView {
   const std::vector<Message>& messages;  // the whole conversation
   const EpisodeRecord& record;
   Pool& blocking;
-};
-
-struct RewardResult {
-  double reward = 0;
-  bool success = false;
+  const Result<RewardResult>* own_score = nullptr;  // of the environment; null: it gave none
+  size_t prompt_messages = 0;                       // how many of `messages` came before the first turn
 };
 
 // Scores a finished episode. A Failure means "not scored", which is never zero.

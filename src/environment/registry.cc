@@ -9,8 +9,11 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "environment/arithmetic/arithmetic.h"
+#include "environment/command/command_kind.h"
+#include "environment/dataset/dataset.h"
 #include "environment/environment_config.h"
 #include "environment/frozen_lake/frozen_lake.h"
+#include "environment/gsm8k/gsm8k.h"
 #include "environment/options.h"
 #include "environment/question_answering/question_answering.h"
 
@@ -42,8 +45,14 @@ struct KnownKind {
 // One line a kind, in alphabetical order.
 constexpr KnownKind kKinds[] = {
     {"arithmetic", "Arithmetic questions with a calculator.", options_of<ArithmeticOptions, make_arithmetic>},
+    {"command", "An environment in processes that speak docs/protocol.md.",
+     options_of<CommandEnvironmentOptions, make_command>},
+    {"dataset", "One question a row, in the formats of TRL, verl, NeMo Gym or verifiers.",
+     options_of<DatasetOptions, make_dataset>},
     {"frozen_lake", "Walks over a frozen lake, the goal in one corner and holes between.",
      options_of<FrozenLakeOptions, make_frozen_lake>},
+    {"gsm8k", "Grade-school mathematics: word problems with one number as the answer.",
+     options_of<Gsm8kOptions, make_gsm8k>},
     {"question_answering", "Questions and answers from JSON Lines files.",
      options_of<QuestionAnsweringOptions, make_question_answering>},
 };
@@ -60,6 +69,14 @@ std::unique_ptr<EnvironmentOptions> default_options(const std::string& name) {
 }
 
 }  // namespace
+
+Task<> EnvironmentKind::open() { co_return; }
+Task<std::vector<std::string>> EnvironmentKind::check_at_rest() { co_return std::vector<std::string>{}; }
+
+Task<Result<RewardResult>> Environment::score(const std::optional<Failure>&) {
+  throw internal_error("An environment without a score of its own was asked for it.");
+  co_return RewardResult{};
+}
 
 std::unique_ptr<EnvironmentKind> make_environment_kind(const std::string& name, const Json& options) {
   std::unique_ptr<EnvironmentOptions> typed = default_options(name);

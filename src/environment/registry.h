@@ -23,6 +23,11 @@ struct Demonstration {
 class EnvironmentKind {
  public:
   virtual ~EnvironmentKind() = default;
+  // Starts what this kind needs beside memory (processes), on the loop that will run its episodes and before
+  // anything else is asked of it. Error(kInput) when that cannot be used.
+  virtual Task<> open();
+  // What this kind holds although no episode is open, as sentences with their remedies: for 'stoker env check'.
+  virtual Task<std::vector<std::string>> check_at_rest();
   // `blocking` outlives the environment: where it and its tools run what blocks (co_await blocking.run(...)).
   // A call that never returns may be abandoned there, so the function must own whatever it touches.
   virtual std::unique_ptr<Environment> make(Pool& blocking) const = 0;
@@ -30,6 +35,8 @@ class EnvironmentKind {
   // Held-out tasks: none of them occurs in training_tasks or demonstrations.
   virtual std::unique_ptr<TaskSource> evaluation_tasks() const = 0;
   virtual std::vector<std::unique_ptr<Reward>> rewards() const = 0;
+  // The weights of rewards() where the run file gives none; empty: all 1.
+  virtual std::vector<double> reward_weights() const { return {}; }
   // The i-th demonstration of supervised warm-up; empty when this kind has none.
   virtual std::optional<Demonstration> demonstration(uint64_t index, uint64_t seed) const {
     return std::nullopt;

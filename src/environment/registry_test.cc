@@ -15,12 +15,14 @@ using ::testing::HasSubstr;
 
 TEST(Registry, KnowsItsKindsInOrder) {
   std::vector<std::string> names = environment_kind_names();
-  EXPECT_THAT(names, ::testing::ElementsAre("arithmetic", "frozen_lake", "question_answering"));
+  EXPECT_THAT(names, ::testing::ElementsAre("arithmetic", "command", "dataset", "frozen_lake", "gsm8k",
+                                            "question_answering"));
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
+    if (name == "command") continue;  // needs a command
     auto kind = make_environment_kind(name, Json::object());
     EXPECT_NE(kind->make(test_pool()), nullptr);
-    EXPECT_FALSE(kind->rewards().empty());
+    EXPECT_EQ(kind->rewards().empty(), name == "dataset");     // it has those that `match` names
     EXPECT_NE(make_environment_kind(name, nullptr), nullptr);  // a run file without a table
   }
 }
@@ -33,7 +35,7 @@ TEST(Registry, UnknownKindsAreRefusedWithTheKnownOnes) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     EXPECT_STREQ(error.what(),
                  "There is no environment \"arithmetics\" (did you mean \"arithmetic\"?); the known ones are "
-                 "arithmetic, frozen_lake, question_answering.");
+                 "arithmetic, command, dataset, frozen_lake, gsm8k, question_answering.");
   }
   EXPECT_THROW(environment_kind_documentation("x"), Error);
 }

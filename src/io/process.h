@@ -38,8 +38,8 @@ struct ProcessEnd {
   std::string describe() const;
 };
 
-// Who hears of a process. The calls come from the loop, never from inside a call of the Process; they must
-// not destroy the Process, but may call it.
+// Who hears of a process. The calls come from the loop, never from inside a call of the Process other than
+// read_now; they must not destroy the Process, but may call it.
 class ProcessListener {
  public:
   // A line of standard output, without its end.
@@ -73,6 +73,10 @@ class Process {
   virtual void terminate() = 0;
   // SIGKILL to the process and whatever it started. `problem` as in ProcessEnd.
   virtual void kill(std::string_view problem) = 0;
+
+  // Gives the listener at once what lies in the pipe: for who is about to judge a silence while the loop may
+  // have been busy.
+  virtual void read_now() = 0;
 
   // Blocks for at most `limit` until the process has ended, without calling the listener: for the end of a
   // run, when no loop runs. True: it has ended.

@@ -32,6 +32,7 @@ namespace stoker {
 namespace {
 
 constexpr size_t kReadBytes = size_t{64} << 10;            // taken from one output in one turn of the loop
+constexpr size_t kLeftBytes = size_t{16} << 20;            // at most, of what it had written before
 constexpr Duration kMuteLimit = std::chrono::seconds(1);   // between its closed output and its end
 constexpr Duration kDeathLimit = std::chrono::seconds(5);  // between SIGKILL and the end
 
@@ -74,6 +75,9 @@ class SystemProcess final : public Process {
     if (!reaped_) ::kill(-process_, SIGTERM);
   }
   void kill(std::string_view problem) override;
+  void read_now() override {
+    if (output_watch_) read_output(kLeftBytes);
+  }
   bool wait_blocking(Duration limit) override;
   int id() const override { return process_; }
 
@@ -302,7 +306,6 @@ void SystemProcess::reap() {
 void SystemProcess::exited() {
   kill_all();
   reap();
-  constexpr size_t kLeftBytes = size_t{16} << 20;  // what it had written before
   if (output_watch_) read_output(kLeftBytes);
   if (error_watch_) read_error(kLeftBytes);
   errors_.finish(executor_.now());

@@ -68,8 +68,11 @@ EpisodeRunner::EpisodeRunner(EpisodeSettings settings, Engine& engine,
   if (rewards.empty()) throw input_error("An episode needs at least one reward; the environment gives none.");
   if (reward_weights.empty()) reward_weights.assign(rewards.size(), 1.0);
   if (reward_weights.size() != rewards.size()) {
-    throw input_error(fmt::format("There are {} reward weights for {} rewards; give one for each, or none.",
-                                  reward_weights.size(), rewards.size()));
+    std::string names;
+    for (const auto& reward : rewards) names += (names.empty() ? "" : ", ") + reward->name();
+    throw input_error(
+        fmt::format("There are {} reward weights for {} rewards ({}); give one for each, or none.",
+                    reward_weights.size(), rewards.size(), names));
   }
   state_ = std::make_unique<State>(std::move(settings), engine, environment_kind, agent, std::move(tokenizer),
                                    renderer, blocking);
@@ -97,6 +100,7 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
           Failure{FailureClass::kLimit, "wall_clock",
                   fmt::format("The episode took more than {} s.", limits.episode_timeout_seconds)};
     }
+    if (is_scored_ending(data->record.failure)) co_await world.score();
   } catch (...) {
     thrown = std::current_exception();
   }

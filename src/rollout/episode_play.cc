@@ -89,6 +89,7 @@ Task<std::optional<Failure>> EpisodePlay::run() {
   Result<Observation> observation = co_await world_.reset(seeds.bits());
   if (!observation) co_return observation.failure();
   data_->messages = std::move(observation->messages);
+  data_->prompt_messages = data_->messages.size();
   if (observation->done) co_return std::nullopt;
   if (std::optional<Failure> failure = co_await open()) co_return failure;
   for (int32_t turn = 0;; ++turn) {

@@ -33,9 +33,18 @@ Task<> close_environment(Duration limit, std::shared_ptr<Environment> environmen
 }
 
 Task<Result<RewardResult>> score_with(Reward* reward, std::shared_ptr<EpisodeData> data, Pool* blocking) {
-  const EpisodeView view{
-      .task = data->task, .messages = data->messages, .record = data->record, .blocking = *blocking};
+  const EpisodeView view{.task = data->task,
+                         .messages = data->messages,
+                         .record = data->record,
+                         .blocking = *blocking,
+                         .own_score = data->own_score ? &*data->own_score : nullptr,
+                         .prompt_messages = data->prompt_messages};
   co_return co_await reward->score(view);
+}
+
+Task<Result<RewardResult>> own_score(std::shared_ptr<Environment> environment,
+                                     std::shared_ptr<EpisodeData> data) {
+  co_return co_await environment->score(data->record.failure);
 }
 
 OutsideCall environment_call(const char* method, double limit_seconds) {
@@ -103,6 +112,16 @@ Task<Result<Observation>> EpisodeWorld::step(Action action) {
                       step_environment(environment_, std::move(action)));
 }
 
+Task<> EpisodeWorld::score() {
+  if (!environment_ || !environment_->has_own_score()) co_return;
+  const OutsideCall about{.failure_class = FailureClass::kReward,
+                          .task = "score",
+                          .subject = "The environment's",
+                          .name = "score",
+                          .limit_seconds = parts_.limits.reward_timeout_seconds};
+  data_->own_score = co_await call_outside(parts_.quarantine, about, own_score(environment_, data_));
+}
+
 Task<bool> EpisodeWorld::close() {
   const std::shared_ptr<Environment> environment = std::exchange(environment_, nullptr);
   tools_.clear();
@@ -144,14 +163,21 @@ Task<> score_episode(std::shared_ptr<EpisodeData> data, const std::vector<std::u
   EpisodeRecord& record = data->record;
   double total = 0;
   bool success = false;
+  bool scored = false;
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i]) {
       record.failure = results[i].failure();
       co_return;
     }
+    if (!results[i]->scored) continue;
+    scored = true;
     record.rewards[rewards[i]->name()] = results[i]->reward;
     total += weights[i] * results[i]->reward;
     success = success || results[i]->success;
+  }
+  if (!scored) {
+    record.failure = Failure{FailureClass::kReward, "not_scored", "No reward scored the episode."};
+    co_return;
   }
   record.reward = total;
   record.success = success;

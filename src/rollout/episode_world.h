@@ -20,6 +20,8 @@ struct EpisodeData {
   TaskRow task;
   std::vector<Message> messages;  // the whole conversation
   EpisodeRecord record;
+  size_t prompt_messages = 0;                     // of messages: before the first turn
+  std::optional<Result<RewardResult>> own_score;  // of the environment
 };
 
 // What all episodes of a runner share around the world. Must outlive the episodes and every abandoned call.
@@ -43,6 +45,8 @@ class EpisodeWorld {
   // Makes the environment and resets it. environment.timeout, environment.exception, or what it gave.
   Task<Result<Observation>> reset(uint64_t seed);
   Task<Result<Observation>> step(Action action);
+  // The environment's own verdict, if it has one, into the data: for an ending that is scored, before close.
+  Task<> score();
   // Closes the environment if there is one: at most once, whatever the caller's cancellation says. False: it
   // did not end in time and was abandoned. What close throws is logged.
   Task<bool> close();

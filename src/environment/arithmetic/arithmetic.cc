@@ -168,7 +168,7 @@ class ArithmeticKind final : public EnvironmentKind {
   }
 
   std::unique_ptr<Environment> make(Pool&) const override {
-    return std::make_unique<QuestionEnvironment>(true);
+    return std::make_unique<QuestionEnvironment>(options_.calculator);
   }
   std::unique_ptr<TaskSource> training_tasks(uint64_t seed) const override {
     return std::make_unique<TrainingTasks>(problems_, seed);

@@ -20,6 +20,7 @@ struct ArithmeticOptions {
   double direct_share = 0.60;
   double corrupted_share = 0.08;
   double misreported_share = 0.04;
+  bool calculator = true;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -39,6 +40,7 @@ struct ArithmeticOptions {
           "Imperfect demonstrations that call with a miscopied expression.", between(0, 1));
     visit("misreported_share", misreported_share,
           "Imperfect demonstrations that answer with another number than the tool's result.", between(0, 1));
+    visit("calculator", calculator, "Offers the calculator; false: one comes from tools.command.");
   }
 };
 

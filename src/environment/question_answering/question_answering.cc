@@ -80,10 +80,10 @@ class QuestionAnsweringKind final : public EnvironmentKind {
   }
 
   std::unique_ptr<TaskSource> training_tasks(uint64_t seed) const override {
-    std::shared_ptr<const QuestionFile> file = open(options_.train_file, "train_file");
+    std::shared_ptr<const QuestionFile> file = file_of(options_.train_file, "train_file");
     std::vector<uint64_t> held_out;
     if (!options_.evaluation_file.empty()) {
-      held_out = open(options_.evaluation_file, "evaluation_file")->question_hashes();
+      held_out = file_of(options_.evaluation_file, "evaluation_file")->question_hashes();
       std::sort(held_out.begin(), held_out.end());
     }
     std::vector<uint32_t> rows;
@@ -105,7 +105,7 @@ class QuestionAnsweringKind final : public EnvironmentKind {
   }
 
   std::unique_ptr<TaskSource> evaluation_tasks() const override {
-    return std::make_unique<FileOrderTasks>(open(options_.evaluation_file, "evaluation_file"));
+    return std::make_unique<FileOrderTasks>(file_of(options_.evaluation_file, "evaluation_file"));
   }
 
   std::vector<std::unique_ptr<Reward>> rewards() const override {
@@ -118,7 +118,7 @@ class QuestionAnsweringKind final : public EnvironmentKind {
   bool numeric() const { return options_.match == "numeric"; }
 
   // Read once, however often tasks are asked for.
-  std::shared_ptr<const QuestionFile> open(const std::string& path, const char* key) const {
+  std::shared_ptr<const QuestionFile> file_of(const std::string& path, const char* key) const {
     std::lock_guard lock(mutex_);
     std::shared_ptr<const QuestionFile>& file = files_[path];
     if (file == nullptr) file = read(path, key);

@@ -40,6 +40,7 @@ class Running final : public Process, public ScriptedProcess {
   }
   void terminate() override { end({.signal = 15}); }
   void kill(std::string_view problem) override { end({.signal = 9, .problem = std::string(problem)}); }
+  void read_now() override {}
   bool wait_blocking(Duration) override { return true; }
   int id() const override { return 100 + number_; }
 

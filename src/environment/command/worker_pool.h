@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/event.h"
+#include "async/executor.h"
+#include "async/task.h"
+#include "environment/command/command_options.h"
+#include "environment/command/worker.h"
+#include "io/process.h"
+
+namespace stoker {
+
+class WorkerPool;
+
+// A place in a process: an episode's, or that of one request. Gives it back on destruction. Move-only.
+class WorkerLease {
+ public:
+  WorkerLease() = default;
+  WorkerLease(WorkerLease&& other) noexcept = default;
+  WorkerLease& operator=(WorkerLease&& other) noexcept;
+  ~WorkerLease() { release(); }
+
+  explicit operator bool() const { return worker_ != nullptr; }
+  Worker& worker() const { return *worker_; }
+  const std::shared_ptr<Worker>& shared_worker() const { return worker_; }
+  void release();
+  // Lets go of the place, which stays taken until the function that is given is called. It holds nothing; it
+  // must be called before the worker dies, or not at all.
+  std::function<void()> release_later();
+
+ private:
+  friend class WorkerPool;
+  WorkerLease(std::shared_ptr<WorkerPool> pool, std::shared_ptr<Worker> worker)
+      : pool_(std::move(pool)), worker_(std::move(worker)) {}
+
+  std::shared_ptr<WorkerPool> pool_;
+  std::shared_ptr<Worker> worker_;
+};
+
+// The processes of one command, supervised: one that ends, hangs or writes garbage is replaced, at first at
+// once and then after growing pauses, and costs only what it had open. After CommandOptions::restarts
+// replacements the pool is given up. Made with make_shared. Loop thread only.
+//
+//   auto pool = std::make_shared<WorkerPool>(options, "environment.command");
+//   co_await pool->open();
+//   WorkerLease place = co_await pool->lease();
+//   Result<Json> answer = co_await place.worker().ask("reset", params);
+class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_this<WorkerPool> {
+ public:
+  using MakeLauncher = std::function<std::unique_ptr<ProcessLauncher>(Executor&)>;
+
+  // `section` is the table of the run file, for sentences. Throws Error(kInput) for options that do not fit.
+  WorkerPool(CommandOptions options, std::string section, MakeLauncher make_launcher = {});
+  // Asks the processes to end and kills them after some seconds; blocks.
+  ~WorkerPool();
+
+  // Starts the processes on the awaiting task's executor, the first one before the others, and waits for
+  // their hello. Error(kInput) with the last words when the first process cannot be greeted; one of the
+  // others is replaced like any later one. Later calls wait for nothing.
+  Task<> open();
+  // What the first process said; after open().
+  const Greeting& greeting() const { return greeting_; }
+
+  // A place in the process with most room; waits, first come, first served. Throws Error(kResource) once the
+  // pool is given up.
+  Task<WorkerLease> lease();
+  // One request that needs no episode, to any process.
+  Task<Result<Json>> ask(std::string method, Json params);
+
+  // Asks each process for what it holds; sentences about episodes and threads, for when no episode is open.
+  Task<std::vector<std::string>> check_at_rest();
+
+  // The sentence of the end; empty: not given up.
+  const std::string& given_up() const { return given_up_; }
+  const std::string& section() const { return section_; }
+  int64_t replaced() const { return replaced_; }
+  std::string next_episode();            // a name that no other episode of this pool has had
+  std::vector<int> process_ids() const;  // of those that run
+
+ private:
+  friend class WorkerLease;
+  struct Slot {
+    std::shared_ptr<Worker> worker;  // null: to be started when the timer fires
+    std::unique_ptr<Timer> restart;
+    int failures = 0;   // in a row, without having served
+    bool first = true;  // its first process has neither been greeted nor ended
+  };
+  struct Claim {
+    Event granted{"a place in a process"};
+    std::shared_ptr<Worker> worker;
+  };
+  class Withdraw;
+
+  void worker_ready(Worker& worker) override;
+  void worker_stuck(Worker& worker) override;
+  void worker_gone(Worker& worker, const std::string& reason) override;
+
+  Slot* slot_of(const Worker& worker);
+  void first_is_over(Slot& slot);
+  void start(Slot& slot);
+  void restart_later(Slot& slot);
+  void give_up(const std::string& reason);
+  std::shared_ptr<Worker> pick();
+  int capacity(const Worker& worker) const;
+  void serve();
+  void give_back(Worker& worker);
+  void bury(std::shared_ptr<Worker> worker);
+  [[noreturn]] void refuse() const;
+
+  std::shared_ptr<const CommandOptions> options_;
+  std::string section_;
+  MakeLauncher make_launcher_;
+  Executor* executor_ = nullptr;  // set by open()
+  std::unique_ptr<ProcessLauncher> launcher_;
+  std::vector<Slot> slots_;
+  std::list<std::shared_ptr<Worker>> draining_;  // replaced; end with their last episode
+  std::deque<Claim*> claims_;
+  Event started_{"the first hello of all processes"};  // or their ends
+  std::string open_failure_;
+  bool opened_ = false;
+  Greeting greeting_;
+  int64_t replaced_ = 0;
+  uint64_t episodes_ = 0;
+  std::string given_up_;
+};
+
+}  // namespace stoker
