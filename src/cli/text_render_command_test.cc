@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/testing/test_folder.h"
+#include "text/tokenizer.h"
 #include "text/tokenizer_builder.h"
 
 namespace stoker {
@@ -111,7 +112,7 @@ TEST_F(TextRenderCommand, BridgesGiveTheSuffixOrSayWhatIsRewritten) {
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content|trim }}<|im_end|>\n{% endfor %}"
       "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
   Json ends = prompt.at("ids");
-  ends.as_array().push_back(Json(*Tokenizer::load(folder_.path())->token_to_id(" ")));
+  ends.as_array().push_back(Json(Tokenizer::load(folder_.path())->encode(" ")[0]));
   row.set("prefix_ids", ends);
   EXPECT_EQ(bridge(row.dump()),
             "{\"rewrites\":{\"message\":1,\"reason\":\"the template trims the blanks at the start of an "
