@@ -80,7 +80,8 @@ int run_episodes(const EpisodesArguments& arguments);
 int run_replay(const std::filesystem::path& run_folder);
 int run_simulate(const SimulateArguments& arguments);
 int run_bench_async(const BenchAsyncArguments& arguments);
-int run_doctor();
+// `model`: a model directory or GGUF file to look at too; empty: none.
+int run_doctor(const std::filesystem::path& model);
 int run_keys();
 
 }  // namespace stoker

@@ -12,10 +12,14 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/session.h"
 #include "compute/cpu/instruction_set.h"
+#include "model/model_directory.h"
 
 namespace stoker {
 namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 // The value of the first line "key : value" of a /proc file; empty when absent.
 std::string proc_value(const char* path, const std::string& key) {
@@ -53,10 +57,24 @@ std::string bubblewrap_state() {
 
 void print_row(const char* name, const std::string& value) { fmt::print("{:<26}{}\n", name, value); }
 
+// What a model is, and that all its tensors can be read.
+void print_model(const std::filesystem::path& path) {
+  const ModelConfig config = load_model_config(path);
+  const Weights weights = load_model_weights(path, loading_bar("loading"));
+  print_row("model", path.string());
+  print_row("  family", config.model_type);
+  print_row("  layers, width, tokens",
+            fmt::format("{}, {}, {}", config.num_hidden_layers, config.hidden_size, config.vocab_size));
+  print_row("  context", fmt::format("{} tokens", config.max_position_embeddings));
+  print_row("  parameters",
+            fmt::format("{} in {} tensors, all read", weights.values().size(), weights.manifest().size()));
+  print_row("  weights in memory",
+            fmt::format("{:.2f} GiB (float32)", static_cast<double>(weights.values().size_bytes()) / kGiB));
+}
+
 }  // namespace
 
-int run_doctor() {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+int run_doctor(const std::filesystem::path& model) {
   print_row("stoker", kVersion);
   print_row("compiler", __VERSION__);
   print_row("kernel", first_line("/proc/sys/kernel/osrelease"));
@@ -89,6 +107,7 @@ int run_doctor() {
   print_row("sandbox: bubblewrap", bubblewrap_state());
   std::string namespaces = first_line("/proc/sys/user/max_user_namespaces");
   print_row("sandbox: namespaces", namespaces.empty() || namespaces == "0" ? "no" : "yes");
+  if (!model.empty()) print_model(model);
   return status;
 }
 

@@ -41,7 +41,7 @@ void add_run_file(CLI::App& verb, RunFileArguments& arguments) {
 }
 
 void add_generate(CLI::App& verb, GenerateArguments& arguments) {
-  verb.add_option("MODEL", arguments.model, "Model directory")->required();
+  verb.add_option("MODEL", arguments.model, "Model directory or GGUF file")->required();
   verb.add_option("--prompt", arguments.prompt, "One user message; without it, a chat on standard input");
   verb.add_option("--system", arguments.system, "System message");
   verb.add_option("--temperature", arguments.temperature, "0 is greedy");
@@ -146,6 +146,7 @@ struct Invocation {
   TextDecodeArguments text_decode;
   EnvCheckArguments env_check;
   EnvServeArguments env_serve;
+  std::filesystem::path doctor_model;
   std::function<int(InterruptWatch&)> chosen;
 };
 
@@ -206,7 +207,10 @@ void add_looking_verbs(CLI::App& app, Invocation& invocation) {
 
   verb =
       app.add_subcommand("doctor", "What this machine has: instruction set, memory, sandbox means, versions");
-  verb->callback([&] { invocation.chosen = [](InterruptWatch&) { return run_doctor(); }; });
+  verb->add_option("MODEL", invocation.doctor_model,
+                   "A model directory or GGUF file: say what it is and read its weights");
+  verb->callback(
+      [&] { invocation.chosen = [&](InterruptWatch&) { return run_doctor(invocation.doctor_model); }; });
 
   verb = app.add_subcommand("keys", "Print every key of a run file as Markdown");
   verb->callback([&] { invocation.chosen = [](InterruptWatch&) { return run_keys(); }; });

@@ -3,11 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "async/run.h"
 #include "base/error.h"
 #include "model/model_directory.h"
+#include "observe/progress_bar.h"
 #include "text/make_renderer.h"
 
 namespace stoker {
@@ -37,8 +41,25 @@ int compute_threads(int setting) {
   return setting > 0 ? setting : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+LoadProgress loading_bar(const std::string& title) {
+  struct Bar {
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    std::optional<ProgressBar> bar;
+  };
+  return [title, state = std::make_shared<Bar>()](int64_t done, int64_t total) {
+    constexpr double kQuietSeconds = 2;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - state->start;
+    if (!state->bar && passed.count() > kQuietSeconds && done < total) {
+      state->bar = ProgressBar::on_standard_error(title, total);
+    }
+    if (!state->bar) return;
+    state->bar->update(done, passed.count());
+    if (done == total) state->bar->clear();
+  };
+}
+
 WeightsPtr load_weights(const std::filesystem::path& directory, const Tokenizer& tokenizer) {
-  auto weights = std::make_shared<Weights>(load_model_weights(directory));
+  auto weights = std::make_shared<Weights>(load_model_weights(directory, loading_bar("loading")));
   if (tokenizer.vocabulary_size() > weights->config().vocab_size) {
     throw input_error(
         fmt::format("The tokenizer in {} has {} tokens, but the model's vocab_size is {}; they do not "

@@ -10,6 +10,7 @@
 #include "cli/run_config.h"
 #include "engine/native_engine.h"
 #include "environment/registry.h"
+#include "model/tensor_source.h"
 #include "rollout/agent.h"
 #include "rollout/episode.h"
 #include "text/renderer.h"
@@ -60,7 +61,11 @@ class Session {
 // Compute threads for a setting: itself, or one a core for 0.
 int compute_threads(int setting);
 
-// Loads what a model directory holds; throws Error(kInput) when the tokenizer has more tokens than the model.
+// A bar on standard error for weights that take more than two seconds to load.
+LoadProgress loading_bar(const std::string& title);
+
+// Loads what a model directory or a GGUF file holds; throws Error(kInput) when the tokenizer has more tokens
+// than the model.
 WeightsPtr load_weights(const std::filesystem::path& directory, const Tokenizer& tokenizer);
 
 }  // namespace stoker

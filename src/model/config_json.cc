@@ -128,8 +128,7 @@ class RopeReader {
     }
     if (scaling.type == RopeScalingType::kYarn) read_yarn(scaling);
     if (scaling.type == RopeScalingType::kLlama3 || scaling.type == RopeScalingType::kYarn) {
-      scaling.original_max_position_embeddings =
-          static_cast<int32_t>(number("original_max_position_embeddings", static_cast<float>(max_positions)));
+      scaling.original_max_position_embeddings = positions(max_positions);
     }
     refuse_rest();
   }
@@ -147,6 +146,17 @@ class RopeReader {
       throw reader_.bad(key_, fmt::format("sets '{}' to {}; it must be a number.", name, value->dump()));
     }
     return static_cast<float>(value->as_double());
+  }
+  int32_t positions(int32_t absent) {
+    const char* name = "original_max_position_embeddings";
+    const Json* value = find(name);
+    if (value == nullptr) return absent;
+    const double number = value->is_number() ? value->as_double() : 0;
+    if (number < 1 || number > (1 << 30) || number != std::floor(number)) {
+      throw reader_.bad(key_,
+                        fmt::format("sets '{}' to {}; it must be a number of tokens.", name, value->dump()));
+    }
+    return static_cast<int32_t>(number);
   }
   float required(const char* name) {
     if (find(name) == nullptr) {
@@ -355,8 +365,9 @@ void add_family_keys(const ModelFamily& family, const ModelConfig& config, Json&
   if (family.gemma) {
     const auto cap = [](float value) { return value == 0 ? Json() : shortest(value); };
     const float scalar = config.query_pre_attn_scalar;
-    json.set("query_pre_attn_scalar",
-             scalar == std::floor(scalar) ? Json(static_cast<int64_t>(scalar)) : shortest(scalar));
+    json.set("query_pre_attn_scalar", scalar == std::floor(scalar) && scalar < (1 << 20)
+                                          ? Json(static_cast<int64_t>(scalar))
+                                          : shortest(scalar));
     json.set("attn_logit_softcapping", cap(config.attn_logit_softcapping));
     json.set("final_logit_softcapping", cap(config.final_logit_softcapping));
   }

@@ -204,19 +204,21 @@ TEST(ModelConfig, ReadsRotaryParametersOfEitherSpelling) {
 }
 
 TEST(ModelConfig, RefusesByNameWhatWouldComputeSomethingElse) {
-  for (const auto& [key, value] :
-       Json::Object{{"hidden_act", "gelu"},
-                    {"mlp_bias", true},
-                    {"attention_bias", true},
-                    {"num_experts", 8},
-                    {"quantization_config", Json::object({{"bits", 4}})},
-                    {"partial_rotary_factor", 0.5},
-                    {"layer_types", Json::Array{"sliding_attention"}},
-                    {"architectures", Json::Array{"Qwen3ForSequenceClassification"}},
-                    {"some_new_thing", 3},
-                    {"rope_scaling", Json::object({{"rope_type", "longrope"}})},
-                    {"rope_scaling", Json::object({{"rope_type", "linear"}, {"factor", 2}, {"new", 1}})},
-                    {"model_type", "gemma3"}}) {
+  for (const auto& [key, value] : Json::Object{
+           {"hidden_act", "gelu"},
+           {"mlp_bias", true},
+           {"attention_bias", true},
+           {"num_experts", 8},
+           {"quantization_config", Json::object({{"bits", 4}})},
+           {"partial_rotary_factor", 0.5},
+           {"layer_types", Json::Array{"sliding_attention"}},
+           {"architectures", Json::Array{"Qwen3ForSequenceClassification"}},
+           {"some_new_thing", 3},
+           {"rope_scaling", Json::object({{"rope_type", "longrope"}})},
+           {"rope_scaling",
+            Json::object({{"rope_type", "yarn"}, {"factor", 8}, {"original_max_position_embeddings", 1e30}})},
+           {"rope_scaling", Json::object({{"rope_type", "linear"}, {"factor", 2}, {"new", 1}})},
+           {"model_type", "gemma3"}}) {
     EXPECT_THAT(refusal(key.c_str(), value), AllOf(HasSubstr("m/config.json"), HasSubstr("'" + key + "'")));
   }
 }
