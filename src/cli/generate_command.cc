@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
+#include "model/gguf_tokenizer.h"
 #include "text/detokenizer.h"
 #include "text/make_renderer.h"
 #include "text/tool_call_parser.h"
@@ -55,7 +56,7 @@ class Chat {
   Chat(const GenerateArguments& arguments, RealExecutor& executor)
       : arguments_(arguments),
         compute_(compute_threads(arguments.threads)),
-        tokenizer_(Tokenizer::load(arguments.model)),
+        tokenizer_(load_tokenizer(arguments.model)),
         renderer_(make_renderer(arguments.model, tokenizer_,
                                 {.default_system_prompt = arguments.system, .list_tools = false})),
         engine_(executor, compute_, load_weights(arguments.model, *tokenizer_),

@@ -76,7 +76,9 @@ void add_text_encode(CLI::App& text, TextEncodeArguments& arguments,
                      std::function<int(InterruptWatch&)>& chosen) {
   auto* verb =
       text.add_subcommand("encode", "Texts to token ids: a JSON string a line in, an object a line out");
-  verb->add_option("--tokenizer", arguments.tokenizer, "tokenizer.json or the directory that holds it")
+  verb->add_option(
+          "--tokenizer", arguments.tokenizer,
+          "tokenizer.json, tokenizer.model, .tiktoken or .gguf file, or the directory that holds one")
       ->required();
   verb->add_option("FILE", arguments.input, "Input; standard input without it");
   verb->add_option("--special", arguments.special,
@@ -91,7 +93,9 @@ void add_text_decode(CLI::App& text, TextDecodeArguments& arguments,
                      std::function<int(InterruptWatch&)>& chosen) {
   auto* verb =
       text.add_subcommand("decode", "Token ids to texts: a JSON list a line in, an object a line out");
-  verb->add_option("--tokenizer", arguments.tokenizer, "tokenizer.json or the directory that holds it")
+  verb->add_option(
+          "--tokenizer", arguments.tokenizer,
+          "tokenizer.json, tokenizer.model, .tiktoken or .gguf file, or the directory that holds one")
       ->required();
   verb->add_option("FILE", arguments.input, "Input; standard input without it");
   verb->add_flag("--skip-special", arguments.skip_special, "Leave out special tokens");
@@ -105,7 +109,9 @@ void add_text_render(CLI::App& text, TextRenderArguments& arguments,
     verb.add_option("--template", arguments.chat_template,
                     "A Jinja file, a JSON file with \"chat_template\", or a model directory")
         ->required();
-    verb.add_option("--tokenizer", arguments.tokenizer, "tokenizer.json or the directory that holds it");
+    verb.add_option(
+        "--tokenizer", arguments.tokenizer,
+        "tokenizer.json, tokenizer.model, .tiktoken or .gguf file, or the directory that holds one");
     verb.add_option("--date", arguments.date, "The day that strftime_now tells, 2024-07-26 without it");
     verb.add_option("FILE", arguments.input, "Input; standard input without it");
   };

@@ -10,6 +10,7 @@
 
 #include "async/run.h"
 #include "base/error.h"
+#include "model/gguf_tokenizer.h"
 #include "model/model_directory.h"
 #include "observe/progress_bar.h"
 #include "text/make_renderer.h"
@@ -74,7 +75,7 @@ Session::Session(const RunConfig& config)
       compute_(compute_threads(config.threads)),
       blocking_({.threads = 4, .name = "blocking"}),
       world_({.threads = 16, .name = "world", .abandon_after = std::chrono::seconds(2)}),
-      tokenizer_(Tokenizer::load(required_model_path(config))),
+      tokenizer_(load_tokenizer(required_model_path(config))),
       renderer_(make_renderer(
           config.model.path, tokenizer_,
           {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools})),

@@ -13,6 +13,7 @@
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "model/gguf_tokenizer.h"
 #include "text/detokenizer.h"
 #include "text/post_processor.h"
 #include "text/tokenizer.h"
@@ -169,7 +170,7 @@ void encode_texts(const TextEncodeArguments& arguments, std::istream& input, std
   if (arguments.special != "text" && arguments.special != "control") {
     throw input_error(fmt::format("--special is 'text' or 'control', not '{}'.", arguments.special));
   }
-  TokenizerPtr tokenizer = Tokenizer::load(arguments.tokenizer);
+  TokenizerPtr tokenizer = load_tokenizer(arguments.tokenizer);
   // As text: what the file marks as special, which is what the reference calls split_special_tokens.
   const AddedTokens added = arguments.special == "text" ? AddedTokens::kNonSpecial : AddedTokens::kAll;
   std::string out;
@@ -189,7 +190,7 @@ void encode_texts(const TextEncodeArguments& arguments, std::istream& input, std
 }
 
 void decode_texts(const TextDecodeArguments& arguments, std::istream& input, std::ostream& output) {
-  TokenizerPtr tokenizer = Tokenizer::load(arguments.tokenizer);
+  TokenizerPtr tokenizer = load_tokenizer(arguments.tokenizer);
   std::string out;
   for_each_input_line(input, [&](std::string_view line, size_t number) {
     std::vector<int32_t> ids = read_ids(line, number);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "model/gguf_tokenizer.h"
 #include "text/jinja/json_values.h"
 #include "text/template_renderer.h"
 
@@ -173,7 +174,7 @@ int with_rows(const std::filesystem::path& path, Run run) {
 void render_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output) {
   jinja::CivilTime now = parse_date(arguments.date);
   ChatTemplate chat_template = load_template(arguments);
-  TokenizerPtr tokenizer = arguments.tokenizer.empty() ? nullptr : Tokenizer::load(arguments.tokenizer);
+  TokenizerPtr tokenizer = arguments.tokenizer.empty() ? nullptr : load_tokenizer(arguments.tokenizer);
   std::unique_ptr<TemplateRenderer> renderer;
   if (tokenizer != nullptr) renderer = renderer_if_possible(tokenizer, chat_template, now);
   each_row(input, [&](const std::string& line, size_t number) {
@@ -194,7 +195,7 @@ void bridge_conversations(const TextRenderArguments& arguments, std::istream& in
   if (arguments.tokenizer.empty()) throw input_error("A bridge needs --tokenizer, which makes the ids.");
   jinja::CivilTime now = parse_date(arguments.date);
   ChatTemplate chat_template = load_template(arguments);
-  TokenizerPtr tokenizer = Tokenizer::load(arguments.tokenizer);
+  TokenizerPtr tokenizer = load_tokenizer(arguments.tokenizer);
   std::map<std::string, std::unique_ptr<TemplateRenderer>> renderers;  // by their variables
   each_row(input, [&](const std::string& line, size_t number) {
     Result<Json> row = Json::try_parse(line);
