@@ -64,7 +64,8 @@ struct ControllerOptions {
 // Admission (Fu et al. 2025, AReaL, section 5): a group may start while
 //   * groups dispatched so far, less those dropped, are fewer than (max_ahead + served batches + 1) * B, and
 //     never more than the run will train. A batch is served once the engine has the weights of its step:
-//     counted from the step's end, what starts during a publication would be one version older than max_ahead;
+//     counted from the step's end, what starts during a publication would be one version older than
+//     max_ahead;
 //   * its G episodes fit under max_concurrent_episodes;
 //   * the publication debt, trained version less served version, is at most min(max_ahead, max_staleness):
 //     synchronous episodes wait for the weights that they must be sampled from.

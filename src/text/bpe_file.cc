@@ -38,7 +38,8 @@ class BpeReader {
   int32_t read_id(const Json& value, const std::string& name) const {
     if (!value.is_integer() || value.as_double() < 0 || value.as_double() > kLargestTokenId) {
       throw TokenizerPart(value, entry_place(name), part_.file())
-          .bad(fmt::format("is {}, no token id between 0 and {}", value.dump().substr(0, 80), kLargestTokenId));
+          .bad(fmt::format("is {}, no token id between 0 and {}", value.dump().substr(0, 80),
+                           kLargestTokenId));
     }
     return static_cast<int32_t>(value.as_int());
   }

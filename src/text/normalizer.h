@@ -32,8 +32,8 @@ struct AlignedText {
 //   rewriter.replace(at + 1, "_");   // the next byte becomes these
 //   rewriter.finish();                 // the rest as it is
 //
-// All bytes that take the place of a stretch stand for the whole stretch; bytes put in where nothing was taken
-// stand for the byte that follows, at the end for the last one.
+// All bytes that take the place of a stretch stand for the whole stretch; bytes put in where nothing was
+// taken stand for the byte that follows, at the end for the last one.
 class TextRewriter {
  public:
   explicit TextRewriter(AlignedText& text) : source_(text) { result_.tracked = text.tracked; }

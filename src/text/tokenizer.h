@@ -29,8 +29,8 @@ struct TextPiece {
 
 // One token of an encoded text and the bytes it stands for: [begin, end) of the concatenated pieces. With the
 // strip flags of added tokens the range includes the blanks that went into the token. Where the normalizer
-// rewrites a stretch, each token of it stands for the whole stretch, so that ranges may overlap; bytes that were
-// put in stand for the byte that follows.
+// rewrites a stretch, each token of it stands for the whole stretch, so that ranges may overlap; bytes that
+// were put in stand for the byte that follows.
 struct EncodedToken {
   int32_t id = 0;
   size_t begin = 0;

@@ -12,10 +12,10 @@
 namespace stoker {
 
 // The unigram language model over subwords (Kudo 2018, "Subword regularization", section 3.2): of all ways to
-// cut a word into tokens, the one with the largest sum of scores. Scores are added from the left in float64 and
-// of equal sums the one found first stays, as Hugging Face's tokenizers do (tokenizers/src/models/unigram), so
-// the tokens are the same; SentencePiece adds in float32, which decides some ties otherwise. Takes O(n) steps
-// for a word of n bytes and a vocabulary of bounded token length.
+// cut a word into tokens, the one with the largest sum of scores. Scores are added from the left in float64
+// and of equal sums the one found first stays, as Hugging Face's tokenizers do
+// (tokenizers/src/models/unigram), so the tokens are the same; SentencePiece adds in float32, which decides
+// some ties otherwise. Takes O(n) steps for a word of n bytes and a vocabulary of bounded token length.
 class UnigramModel : public TokenModel {
  public:
   // A token by its id; `matches` false: never found in text (a control token, a byte).
