@@ -39,7 +39,7 @@ TEST_F(EnvCommand, ANativeEnvironmentHasNoProblems) {
 }
 
 TEST_F(EnvCommand, WhatWouldBreakInTrainingIsTold) {
-  // The reward counts its calls, so that no two episodes of one task agree.
+  // The reward counts its calls, so that the two episodes of each task disagree.
   const RunConfig config = shell_reward(R"(
 read -r line
 echo '{"id":1,"result":{"protocol":1,"rewards":[{"name":"count"}]}}'
@@ -55,7 +55,7 @@ done)");
   EXPECT_THAT(report.problems, Contains(HasSubstr("had different rewards")));
   EXPECT_THAT(report.problems, Contains(HasSubstr("still has 2 episodes open")));
   EXPECT_THAT(report.problems, Contains(HasSubstr("still hold a thread")));
-  EXPECT_THAT(report.text(), HasSubstr("3 things to mend before training."));
+  EXPECT_THAT(report.text(), HasSubstr("4 things to mend before training."));
 }
 
 TEST_F(EnvCommand, WhatCannotBeStartedIsAnError) {
