@@ -17,7 +17,7 @@
 namespace stoker {
 namespace {
 
-std::vector<RunRecorder::Column> step_columns() {
+std::vector<RunRecorder::Column> sft_step_columns() {
   return {{"loss", "loss", "{:.4f}"},
           {"grad_norm", "grad norm", "{:.3f}"},
           {"learning_rate", "lr", "{:.2e}"},
@@ -67,7 +67,7 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
                           session.vocabulary_size(), session.compute());
   if (start.checkpoint)
     learner.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
-  RunRecorder recorder(session.executor(), start.folder.path(), config.sft.steps, step_columns(),
+  RunRecorder recorder(session.executor(), start.folder.path(), config.sft.steps, sft_step_columns(),
                        arguments.quiet, start.resume_step());
   SftParts parts{.learner = learner,
                  .examples = *examples,

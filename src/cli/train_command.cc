@@ -23,7 +23,7 @@
 namespace stoker {
 namespace {
 
-std::vector<RunRecorder::Column> step_columns() {
+std::vector<RunRecorder::Column> policy_step_columns() {
   return {{"reward", "reward", "{:.3f}"},
           {"success", "success", "{:.3f}"},
           {"completions/mean_length", "length", "{:.1f}"},
@@ -65,8 +65,8 @@ class TrainingRun {
         start_(start),
         learner_(starting_weights(start, session), optimizer_options(config_.train.optimizer),
                  session.vocabulary_size(), session.compute()),
-        recorder_(session.executor(), start.folder.path(), config_.rollout.steps, step_columns(), quiet,
-                  start.resume_step()),
+        recorder_(session.executor(), start.folder.path(), config_.rollout.steps, policy_step_columns(),
+                  quiet, start.resume_step()),
         episodes_(episodes_to_continue(start)),
         event_log_(start.folder.event_file(), start.checkpoint.has_value()),
         tasks_(session.environment().training_tasks(static_cast<uint64_t>(config_.seed))),
