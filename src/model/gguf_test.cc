@@ -196,8 +196,8 @@ TEST(Gguf, EveryPrefixIsRefusedAndNothingBehindItRead) {
   std::string whole = rich_builder().build();
   for (size_t size = 0; size < whole.size() - 40; ++size) {
     // A copy of just this size, so that the sanitizers see a read behind it.
-    std::vector<std::byte> cut(size);
-    std::memcpy(cut.data(), whole.data(), size);
+    const auto* bytes = reinterpret_cast<const std::byte*>(whole.data());
+    const std::vector<std::byte> cut(bytes, bytes + size);
     EXPECT_THROW(read_gguf(cut, "model.gguf"), Error) << size;
   }
 }
