@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "async/task_context.h"
+#include "base/frame_memory.h"
 
 namespace stoker {
 
@@ -22,7 +23,7 @@ namespace detail {
 [[noreturn]] void throw_moved_from();
 
 // The part of a promise that does not depend on the result.
-class PromiseBase {
+class PromiseBase : public FrameMemory {
  public:
   struct FinalAwaiter {
     bool await_ready() const noexcept { return false; }

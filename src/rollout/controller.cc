@@ -334,6 +334,7 @@ void Controller::State::consume() {
   if (!trainer_waiting || trained_batches >= batch_limit()) return;
   const auto wanted = static_cast<size_t>(options.groups_per_batch);
   const bool all_there = !tasks_left() && ready.size() == groups.size();
+  if (ready.size() < wanted && !all_there) return;
   std::vector<uint64_t> batch = next_batch();
   if (batch.size() < wanted && !(all_there && !batch.empty())) return;
   waiting_for_stale = must_wait_for_stale();

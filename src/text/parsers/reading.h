@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/frame_memory.h"
+
 namespace stoker {
 
 // A coroutine that reads a text while it still arrives: it suspends where the text fed so far ends and is
@@ -24,7 +26,7 @@ class [[nodiscard]] Reading {
     void await_resume() const noexcept {}
   };
 
-  struct promise_type {
+  struct promise_type : FrameMemory {
     Reading get_return_object() { return Reading(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() const noexcept { return {}; }
     FinalStep final_suspend() const noexcept { return {}; }
