@@ -17,9 +17,9 @@ constexpr bool kKeep = true;
 constexpr bool kKeep = true;
 #endif
 
-constexpr size_t kStep = 16;            // sizes are rounded up to whole steps
-constexpr size_t kLargest = 2048;       // larger frames are not kept
-constexpr uint32_t kKeptOfASize = 128;  // at most 128 * 128 * about 1 KB a thread
+constexpr size_t kStep = 16;       // sizes are rounded up to whole steps
+constexpr size_t kLargest = 2048;  // larger frames are not kept
+constexpr uint32_t kKeptOfASize = 1024;
 
 struct FreeFrame {
   FreeFrame* next;

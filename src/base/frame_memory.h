@@ -6,9 +6,9 @@ namespace stoker {
 
 // Base of a coroutine's promise: frames come from lists of free ones, one list a size and thread, the last
 // freed first. A turn makes and frees dozens of frames; the one freed a moment ago is still in the cache,
-// which a general allocator's next block is not. A thread keeps at most some 16 MB of free frames and gives
-// them back when it ends; a frame may be freed on another thread than made it. Under sanitizers every frame
-// is the general allocator's, so that they see its end.
+// which a general allocator's next block is not. A thread keeps at most 1,024 free frames of each size and
+// gives them back when it ends; a frame may be freed on another thread than made it. Under sanitizers every
+// frame is the general allocator's, so that they see its end.
 class FrameMemory {
  public:
   static void* operator new(size_t size);

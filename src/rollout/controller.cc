@@ -89,7 +89,8 @@ struct Controller::State {
   bool over = false;  // kFinish or kGiveUp was decided
   bool trainer_waiting = false;
   bool batch_in_training = false;
-  bool staleness_changed = false;  // a group became ready or the version moved on
+  bool version_moved = false;         // any group may be over the cap
+  std::vector<uint64_t> newly_ready;  // these may be
 
   int64_t batches_before = 0;         // trained before this start
   int64_t trained = 0;                // version after the last step
@@ -187,7 +188,7 @@ void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member
     return drop(ordinal, "no scored member: " + last_failure);
   }
   consecutive_drops = 0;
-  staleness_changed = true;
+  newly_ready.push_back(ordinal);
   ready.insert(ordinal);
   completed.push_back(ordinal);
 }
@@ -214,7 +215,7 @@ void Controller::State::finish_step(const RunEvent& event) {
   ++trained_batches;
   trained = event.version;
   if (trained <= served) served_batches = trained_batches;
-  staleness_changed = true;
+  version_moved = true;
 }
 
 void Controller::State::finish_publication(const RunEvent& event) {
@@ -273,11 +274,13 @@ bool Controller::State::over_cap(const OpenGroup& group) const {
 
 // Lag only grows: a group over the cap can never be trained, and its slots are free at once.
 void Controller::State::drop_stale() {
-  if (!std::exchange(staleness_changed, false) || options.stale_action == StaleAction::kMask) return;
-  std::vector<uint64_t> too_old;
-  for (const auto& [ordinal, group] : groups) {
-    if (over_cap(group)) too_old.push_back(ordinal);
+  std::vector<uint64_t> too_old = std::exchange(newly_ready, {});
+  if (std::exchange(version_moved, false)) {
+    too_old.clear();
+    for (const auto& [ordinal, group] : groups) too_old.push_back(ordinal);
   }
+  if (options.stale_action == StaleAction::kMask) return;
+  std::erase_if(too_old, [&](uint64_t ordinal) { return !over_cap(groups.at(ordinal)); });
   for (uint64_t ordinal : too_old) {
     const OpenGroup& group = groups.at(ordinal);
     ++stale;
