@@ -92,6 +92,12 @@ WORLD = """
         write("log", "cancelled" if stoker_env.cancelled() else "slept")
         return "done"
 
+    def stuck() -> str:
+        '''Never end.'''
+        write("log", "stuck")
+        while True:
+            time.sleep(1)
+
     def noisy(how: str) -> str:
         '''Print everywhere.'''
         if how == "print":
@@ -305,12 +311,13 @@ class ServerTest(ServedTest):
         self.assertEqual(client.close(), 7)
 
     def test_a_hanging_process_that_is_ended_says_where_it_was(self):
-        client = self.world("slow")
-        client.send("call", {"tool": "slow", "arguments": {"seconds": 1000}})
-        wait_for(lambda: client.request("ping", {})["busy"] == 1)
+        client = self.world("stuck")
+        client.send("call", {"tool": "stuck", "arguments": {}})
+        # A busy server may have yet to enter the function; its own word says that it is inside.
+        wait_for(self.read_log)
         client.process.send_signal(signal.SIGTERM)
         self.assertEqual(client.process.wait(), -signal.SIGTERM)
-        self.assertIn("in slow", self.stderr_text())
+        self.assertIn("in stuck", self.stderr_text())
 
     def test_a_killed_process_leaves_nothing_to_read(self):
         client = self.world()
