@@ -56,7 +56,7 @@ CO_TEST(Quarantine, TheCallersCancellationDoesNotReachTheCleanUp) {
   EXPECT_TRUE(finished);
 }
 
-CO_TEST(Quarantine, CallerGoesOnPastTheDeadline) {
+CO_TEST_SIMULATED(Quarantine, CallerGoesOnPastTheDeadline) {
   Quarantine quarantine(co_await current_executor());
   // This one heeds the request that comes with the deadline.
   EXPECT_FALSE(co_await quarantine.finish_or_abandon(1ms, sleep_for(1h)));
@@ -76,7 +76,7 @@ Task<> work_on(std::shared_ptr<bool> done) {
   *done = true;
 }
 
-CO_TEST(Quarantine, QUE_13_WhatNobodyWaitsForRunsToItsEnd) {
+CO_TEST_SIMULATED(Quarantine, QUE_13_WhatNobodyWaitsForRunsToItsEnd) {
   auto done = std::make_shared<bool>(false);
   Quarantine quarantine(co_await current_executor());
   EXPECT_FALSE(co_await quarantine.finish_or_abandon(1ms, work_on(done)));

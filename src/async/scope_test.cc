@@ -42,7 +42,7 @@ Task<std::string> message_of(Task<> task) {
   co_return "";
 }
 
-CO_TEST(Scope, JoinWaitsForAll) {
+CO_TEST_SIMULATED(Scope, JoinWaitsForAll) {
   std::vector<int> out;
   Scope scope(co_await current_executor(), co_await current_cancellation());
   scope.spawn(append_after(3ms, &out, 3));
@@ -59,7 +59,7 @@ CO_TEST(Scope, JoinWaitsForAll) {
   EXPECT_EQ(out.back(), 4);
 }
 
-CO_TEST(Scope, FirstFailureCancelsTheOthersAndComesOutOfJoin) {
+CO_TEST_SIMULATED(Scope, FirstFailureCancelsTheOthersAndComesOutOfJoin) {
   std::vector<CancelReason> reasons;
   Scope scope(co_await current_executor(), co_await current_cancellation());
   scope.spawn(note_reason(&reasons));

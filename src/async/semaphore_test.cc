@@ -90,7 +90,7 @@ CO_TEST(Semaphore, CancellationAfterTheGrantLosesNoUnits) {
   EXPECT_EQ(semaphore.available(), 1);
 }
 
-CO_TEST(Semaphore, TotalMayChange) {
+CO_TEST_SIMULATED(Semaphore, TotalMayChange) {
   Semaphore semaphore(1);
   std::vector<int> order;
   Scope scope(co_await current_executor());
