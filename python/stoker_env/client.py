@@ -108,8 +108,8 @@ class Client:
             raise ValueError("an answer is no object")
         return message
 
-    def close(self, timeout: float = 10.0) -> int:
-        """Ends the process by closing its input; its exit status. It is killed when it does not end."""
+    def close(self, timeout: Optional[float] = 10.0) -> int:
+        """Ends the process by closing its input; its exit status. It is killed when it does not end (None: never)."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             try:
                 self.process.stdin.close()

@@ -5,6 +5,7 @@ import os
 import unittest
 from random import Random
 from subprocess import DEVNULL
+from threading import Thread
 
 from support import ROOT, TESTS, Client
 
@@ -42,12 +43,15 @@ class ExampleTest(unittest.TestCase):
 
         with Client(["example_module:GuessNumber", "example_module:exact"], folder=TESTS, stderr=DEVNULL) as client:
             client.hello()
+            requests = []
             for number in range(1000, 1600):
                 message = changed(json.loads(random.choice(lines)))
                 if isinstance(message, dict) and "id" in message:
                     message["id"] = number
-                client.write_line(json.dumps(message).encode() + b"\n")
-            client.write_line(b'{"id":2000,"method":"ping"}\n')
+                requests.append(json.dumps(message).encode() + b"\n")
+            requests.append(b'{"id":2000,"method":"ping"}\n')
+            # Beside the reading, since pipes hold only so much.
+            Thread(target=lambda: [client.write_line(line) for line in requests], daemon=True).start()
             answered = {}
             while 2000 not in answered:
                 message = client.read_message()

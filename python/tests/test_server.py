@@ -224,7 +224,7 @@ class ServerTest(ServedTest):
         client.cancel(request)
         with self.assertRaises(RequestError):
             client.wait(request)
-        wait_for(lambda: self.read_log())
+        wait_for(self.read_log)
         self.assertEqual(self.read_log(), ["cancelled"])
 
     def test_a_deadline_is_a_timeout_of_the_methods_class(self):
@@ -299,8 +299,9 @@ class ServerTest(ServedTest):
         self.assertEqual(sorted(self.read_log()), ["again closed", "failed closed", "left open closed"])
 
     def test_the_process_ends_with_its_input_even_when_user_code_hangs(self):
-        client = self.world("World", "slow")
-        client.send("call", {"tool": "slow", "arguments": {"seconds": 1000}})
+        client = self.world("World", "stuck")
+        client.send("call", {"tool": "stuck", "arguments": {}})
+        wait_for(self.read_log)
         self.assertEqual(client.close(), 0)
 
     def test_a_process_that_dies_says_so_by_its_pipe(self):
