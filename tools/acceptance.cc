@@ -28,11 +28,13 @@ constexpr double kLongSeconds = 1200;
 const std::vector<std::string> kCodePaths = {"src",
                                              "bench",
                                              "examples",
+                                             "python",
                                              "dev",
                                              "cmake",
                                              "CMakeLists.txt",
                                              "CMakePresets.json",
                                              ":(exclude,glob)**/*_test.cc",
+                                             ":(exclude)python/tests",
                                              ":(exclude,glob)**/*.md"};
 
 std::string shell_quoted(const std::string& text) {

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Trains a small agent from nothing: fresh weights, two supervised warm-ups, asynchronous GRPO; shows it before and after.
-# Usage: demo.sh [--seed N] [--json FILE] [--output FOLDER] [--short] [key=value ...]; STOKER names the program.
+# Usage: demo.sh [--seed N] [--json FILE] [--output FOLDER] [--run FILE] [--short] [key=value ...]
+# STOKER names the program; --run is what is trained instead of run.toml, such as python.toml, from the root of the tree.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 stoker=${STOKER:-stoker}
 
-seed=1 json="" output="" short=0 overrides=()
+seed=1 json="" output="" run="$here/run.toml" short=0 overrides=()
 while (($#)); do
   case $1 in
     --seed) seed=${2:?--seed needs a number}; shift ;;
     --json) json=${2:?--json needs a file}; shift ;;
     --output) output=${2:?--output needs a folder}; shift ;;
+    --run) run=${2:?--run needs a file}; shift ;;
     --short) short=1 ;;
     *=*) overrides+=("$1") ;;
-    *) echo "demo: unknown argument '$1'; known: --seed N, --json FILE, --output FOLDER, --short, key=value" >&2; exit 2 ;;
+    *) echo "demo: unknown argument '$1'; known: --seed N, --json FILE, --output FOLDER, --run FILE, --short, key=value" >&2; exit 2 ;;
   esac
   shift
 done
@@ -35,7 +37,7 @@ say "Warm-up 1 of 2: clean demonstrations teach the form of a tool call"
 say "Warm-up 2 of 2: imperfect demonstrations, most of which answer at once with a wrong number"
 "$stoker" --quiet sft "$here/habits.toml" "seed=$seed" "model.path=$output/form/model" "output=$output/habits"
 say "Asynchronous GRPO"
-"$stoker" train "$here/run.toml" "seed=$seed" "model.path=$output/habits/model" "output=$output/rl" \
+"$stoker" train "$run" "seed=$seed" "model.path=$output/habits/model" "output=$output/rl" \
   --json "$output/train.json" "${overrides[@]}"
 
 figure() { awk -v name="\"$1\"" '$0 ~ "\"name\": " name "," { found = 1 } found && /"value"/ { gsub(/[^0-9.eE+-]/, "", $2); print $2; exit }' "$output/train.json"; }

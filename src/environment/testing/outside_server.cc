@@ -1,5 +1,6 @@
 #include "environment/testing/outside_server.h"
 
+#include <charconv>
 #include <utility>
 
 #include "environment/command/protocol.h"
@@ -152,7 +153,15 @@ Json OutsideServer::step(int64_t id, const Json& params, Reaction& reaction) {
     ++broken_;
     return error_of("environment", "unknown_episode", "There is no such episode.");
   }
-  const Json what = member_or(open->second, "do", "");
+  Json what = member_or(open->second, "do", "");
+  if (what == Json("told")) {
+    const std::string text = params.at("text").as_string();
+    what = text;
+    int value = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc()) {
+      open->second.set("value", value);
+    }
+  }
   if (what == Json("crash")) reaction.then = Reaction::Then::kCrash;
   if (what == Json("hang")) reaction.then = Reaction::Then::kHang;
   if (what == Json("crash") || what == Json("hang")) return Json();

@@ -25,6 +25,7 @@ namespace stoker::testing {
 //   long     the answer has more than 100,000 bytes
 //   fail     the answer is the error environment.planted
 //   limit    the environment's own limit ends the episode
+//   told     the step's text is one of these words, or a whole number, which becomes the episode's value
 class OutsideServer {
  public:
   struct Reaction {
