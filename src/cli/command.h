@@ -46,13 +46,29 @@ struct GenerateArguments {
   std::filesystem::path model;
   std::string prompt;  // one user message; empty: a chat on the terminal or messages from standard input
   std::string system;
+  std::string compute_type = "float32";
   double temperature = 1.0;
   double top_p = 1.0;
   int top_k = 0;
   double min_p = 0;
+  double repetition_penalty = 1;
+  double presence_penalty = 0;
+  double frequency_penalty = 0;
+  std::vector<std::string> logit_biases;  // ID=NUMBER
+  std::vector<int32_t> forbidden_tokens;
+  int top_log_probabilities = 0;  // of a batch's answers
+  std::filesystem::path batch;    // JSON Lines of prompts, "-" for standard input; empty: one or a chat
   int max_tokens = 256;
   int samples = 1;
   int64_t seed = 1;
+  int threads = 0;
+};
+
+struct ScoreArguments {
+  std::filesystem::path model;
+  std::filesystem::path input;  // JSON Lines; empty: standard input
+  std::string compute_type = "float32";
+  double temperature = 1.0;
   int threads = 0;
 };
 
@@ -75,6 +91,7 @@ int run_init(const InitArguments& arguments);
 int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts);
 int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts);
 int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts);
+int run_score(const ScoreArguments& arguments, InterruptWatch& interrupts);
 int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts);
 int run_episodes(const EpisodesArguments& arguments);
 int run_replay(const std::filesystem::path& run_folder);

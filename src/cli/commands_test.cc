@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -215,6 +217,72 @@ TEST_F(CommandsTest, GenerateAnswersAPrompt) {
   EXPECT_EQ(run_generate(one, interrupts_), kExitDone);
   one.max_tokens = 0;
   EXPECT_THROW(run_generate(one, interrupts_), Error);
+}
+
+// What the verb prints: the objects of its lines.
+std::vector<Json> printed_rows(const std::function<int()>& verb) {
+  testing::internal::CaptureStdout();
+  const int status = verb();
+  std::istringstream lines(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(status, kExitDone);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+  return rows;
+}
+
+// Each token of a batch's answers has the log-probability that score gives it, in both compute types.
+TEST_F(CommandsTest, ScoreGivesTheLogProbabilitiesOfABatch) {
+  write_file_atomic(root_ / "prompts.jsonl",
+                    "{\"prompt\": \"Pick a\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"
+                    "{\"tokens\": [3, 4, 5]}\n");
+  for (const char* type : {"float32", "bfloat16"}) {
+    const GenerateArguments batch{.model = shared_ / "fresh",
+                                  .compute_type = type,
+                                  .temperature = 0.7,
+                                  .forbidden_tokens = {6},
+                                  .top_log_probabilities = 2,
+                                  .batch = root_ / "prompts.jsonl",
+                                  .max_tokens = 5,
+                                  .samples = 2};
+    const std::vector<Json> answers = printed_rows([&] { return run_generate(batch, interrupts_); });
+    ASSERT_EQ(answers.size(), 6u);
+    std::vector<Json> ids = {Json(3), Json(4), Json(5)};
+    for (const Json& id : answers[5].at("ids").as_array()) ids.push_back(id);
+    EXPECT_EQ(answers[5].at("top_log_probabilities").as_array().at(0).as_array().size(), 2u);
+    write_file_atomic(root_ / "tokens.jsonl", Json::object({{"tokens", Json::array(ids)}}).dump() +
+                                                  "\n{\"text\": \"Pick b\"}\n" +
+                                                  R"({"prompt": "Pick", "completion": " b"})" + "\n");
+    const ScoreArguments score{.model = shared_ / "fresh",
+                               .input = root_ / "tokens.jsonl",
+                               .compute_type = type,
+                               .temperature = 0.7};
+    const std::vector<Json> scores = printed_rows([&] { return run_score(score, interrupts_); });
+    ASSERT_EQ(scores.size(), 3u);
+    const std::vector<Json>& all = scores[0].at("log_probabilities").as_array();
+    const std::vector<Json>& sampled = answers[5].at("log_probabilities").as_array();
+    ASSERT_EQ(all.size(), 2 + sampled.size());
+    for (size_t i = 0; i < sampled.size(); ++i) EXPECT_EQ(all[2 + i].as_double(), sampled[i].as_double());
+    EXPECT_LT(scores[2].at("tokens").as_int(), scores[1].at("tokens").as_int());
+  }
+}
+
+TEST_F(CommandsTest, ScoreAndBatchNameWhatIsWrongWithARow) {
+  ScoreArguments score{.model = shared_ / "fresh", .input = root_ / "rows.jsonl"};
+  GenerateArguments batch{.model = shared_ / "fresh", .batch = root_ / "rows.jsonl"};
+  for (const char* row : {"3", "{", "{}", "{\"text\": 3}", "{\"tokens\": [-1]}", "{\"tokens\": 1}",
+                          "{\"x\": 1}", "{\"prompt\": [], \"completion\": \"\"}"}) {
+    write_file_atomic(root_ / "rows.jsonl", std::string("\n") + row + "\n");
+    for (const bool scores : {true, false}) {
+      try {
+        scores ? run_score(score, interrupts_) : run_generate(batch, interrupts_);
+        ADD_FAILURE() << row;
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("line 2"), std::string::npos) << error.what();
+      }
+    }
+  }
+  batch.logit_biases = {"7"};
+  EXPECT_THROW(run_generate(batch, interrupts_), Error);
 }
 
 }  // namespace

@@ -68,8 +68,9 @@ void print_model(const std::filesystem::path& path) {
   print_row("  context", fmt::format("{} tokens", config.max_position_embeddings));
   print_row("  parameters",
             fmt::format("{} in {} tensors, all read", weights.values().size(), weights.manifest().size()));
+  const double bytes = static_cast<double>(weights.values().size_bytes());
   print_row("  weights in memory",
-            fmt::format("{:.2f} GiB (float32)", static_cast<double>(weights.values().size_bytes()) / kGiB));
+            fmt::format("{:.2f} GiB in float32, {:.2f} GiB in bfloat16", bytes / kGiB, bytes / 2 / kGiB));
 }
 
 }  // namespace
@@ -83,6 +84,8 @@ int run_doctor(const std::filesystem::path& model) {
   int status = kExitDone;
   try {
     print_row("kernels", std::string(cpu::to_string(cpu::instruction_set())));
+    print_row("  float32", "packed float32 panels, fused multiply-adds");
+    print_row("  bfloat16", "packed bfloat16 panels, widened in registers, float32 multiply-adds");
   } catch (const Error& error) {
     print_row("kernels", error.what());
     status = kExitFailed;

@@ -14,8 +14,10 @@
 #include "async/run.h"
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/generate_batch.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
+#include "engine/request_check.h"
 #include "model/gguf_tokenizer.h"
 #include "text/detokenizer.h"
 #include "text/make_renderer.h"
@@ -60,7 +62,9 @@ class Chat {
         renderer_(make_renderer(arguments.model, tokenizer_,
                                 {.default_system_prompt = arguments.system, .list_tools = false})),
         engine_(executor, compute_, load_weights(arguments.model, *tokenizer_),
-                {.vocabulary_size = tokenizer_->vocabulary_size(), .tokenizer = tokenizer_}) {}
+                {.compute_type = compute_type(arguments.compute_type),
+                 .vocabulary_size = tokenizer_->vocabulary_size(),
+                 .tokenizer = tokenizer_}) {}
 
   // The answers to one message, each sampled from its own stream.
   Task<> answer_once() {
@@ -68,6 +72,11 @@ class Chat {
     for (int sample = 0; sample < arguments_.samples; ++sample) {
       co_await generate(prompt, sample, 0);
     }
+    co_await engine_.close();
+  }
+
+  Task<> answer_batch() {
+    co_await generate_batch(arguments_, engine_, *renderer_);
     co_await engine_.close();
   }
 
@@ -129,10 +138,7 @@ class Chat {
   Task<std::vector<int32_t>> generate(const std::vector<int32_t>& tokens, int sample, int turn) {
     GenerateRequest request{
         .tokens = tokens,
-        .sampling = {.temperature = static_cast<float>(arguments_.temperature),
-                     .top_k = arguments_.top_k,
-                     .top_p = static_cast<float>(arguments_.top_p),
-                     .min_p = static_cast<float>(arguments_.min_p)},
+        .sampling = sampling_of(arguments_),
         .stop = {.max_tokens = arguments_.max_tokens,
                  .tokens = {renderer_->stop_tokens().begin(), renderer_->stop_tokens().end()}},
         .stream = {.run_seed = static_cast<uint64_t>(arguments_.seed),
@@ -164,6 +170,14 @@ void check(const GenerateArguments& arguments) {
     throw input_error("--top-p must be above 0 and at most 1.");
   if (!(arguments.min_p >= 0) || !(arguments.min_p <= 1)) throw input_error("--min-p must be from 0 to 1.");
   if (arguments.top_k < 0) throw input_error("--top-k must be at least 0.");
+  compute_type(arguments.compute_type);
+  validate(sampling_of(arguments));
+  if (!arguments.batch.empty() && !arguments.prompt.empty()) {
+    throw input_error("--batch and --prompt exclude each other; put the prompt into the batch.");
+  }
+  if (arguments.top_log_probabilities > 0 && arguments.batch.empty()) {
+    throw input_error("--top-log-probabilities are shown in the answers of a --batch only.");
+  }
 }
 
 }  // namespace
@@ -176,7 +190,11 @@ int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts)
   auto delivery = interrupts.deliver_to(executor, [&stop] { stop.request(CancelReason::kShutdown); });
   int status = kExitDone;
   try {
-    run(executor, arguments.prompt.empty() ? chat.converse() : chat.answer_once(), stop.token());
+    run(executor,
+        !arguments.batch.empty()   ? chat.answer_batch()
+        : arguments.prompt.empty() ? chat.converse()
+                                   : chat.answer_once(),
+        stop.token());
   } catch (const Cancelled&) {
     status = kExitInterrupted;
   }

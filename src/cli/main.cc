@@ -44,13 +44,36 @@ void add_generate(CLI::App& verb, GenerateArguments& arguments) {
   verb.add_option("MODEL", arguments.model, "Model directory or GGUF file")->required();
   verb.add_option("--prompt", arguments.prompt, "One user message; without it, a chat on standard input");
   verb.add_option("--system", arguments.system, "System message");
+  verb.add_option("--compute-type", arguments.compute_type,
+                  "float32, or bfloat16: half the memory, faster on large models");
   verb.add_option("--temperature", arguments.temperature, "0 is greedy");
   verb.add_option("--top-p", arguments.top_p, "Nucleus mass, 1 is off");
   verb.add_option("--top-k", arguments.top_k, "Keep the k likeliest, 0 is off");
   verb.add_option("--min-p", arguments.min_p, "Drop tokens under this share of the likeliest, 0 is off");
+  verb.add_option("--repetition-penalty", arguments.repetition_penalty,
+                  "Divides the logits of tokens in the context, 1 is off");
+  verb.add_option("--presence-penalty", arguments.presence_penalty,
+                  "Taken off the logits of tokens that were sampled, 0 is off");
+  verb.add_option("--frequency-penalty", arguments.frequency_penalty, "The same for each time, 0 is off");
+  verb.add_option("--logit-bias", arguments.logit_biases, "ID=NUMBER: added to the logit of a token");
+  verb.add_option("--forbid", arguments.forbidden_tokens, "Token ids that are never sampled");
+  verb.add_option(
+      "--batch", arguments.batch,
+      "JSON Lines with \"prompt\", \"messages\" or \"tokens\", answered side by side, an object a "
+      "line; - is standard input");
+  verb.add_option("--top-log-probabilities", arguments.top_log_probabilities,
+                  "Likeliest tokens to list with each token of a batch");
   verb.add_option("--max-tokens", arguments.max_tokens, "Longest answer, tokens");
   verb.add_option("--samples", arguments.samples, "Answers to the prompt");
   verb.add_option("--seed", arguments.seed, "Seed of the random streams");
+  verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core");
+}
+
+void add_score(CLI::App& verb, ScoreArguments& arguments) {
+  verb.add_option("MODEL", arguments.model, "Model directory or GGUF file")->required();
+  verb.add_option("FILE", arguments.input, "Input; standard input without it");
+  verb.add_option("--compute-type", arguments.compute_type, "float32 or bfloat16");
+  verb.add_option("--temperature", arguments.temperature, "Logits are divided by it");
   verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core");
 }
 
@@ -142,6 +165,7 @@ struct Invocation {
   InitArguments init;
   RunFileArguments run;
   GenerateArguments generate;
+  ScoreArguments score;
   EpisodesArguments episodes;
   std::filesystem::path replay_folder;
   TextRenderArguments text_render;
@@ -171,6 +195,14 @@ void add_model_verbs(CLI::App& app, Invocation& invocation) {
     invocation.chosen = [&](InterruptWatch& interrupts) {
       return run_generate(invocation.generate, interrupts);
     };
+  });
+
+  verb = app.add_subcommand("score",
+                            "Log-probabilities of given tokens: an object with \"text\", \"prompt\" and "
+                            "\"completion\", \"messages\" or \"tokens\" a line in, an object a line out");
+  add_score(*verb, invocation.score);
+  verb->callback([&] {
+    invocation.chosen = [&](InterruptWatch& interrupts) { return run_score(invocation.score, interrupts); };
   });
 }
 

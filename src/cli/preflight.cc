@@ -188,7 +188,8 @@ std::string excerpt(const Tokenizer& tokenizer, std::span<const int32_t> tokens)
          Json(tokenizer.decode(tokens.last(kPart))).dump();
 }
 
-MemoryPlan plan_memory(const ModelConfig& model, int64_t cache_megabytes, int64_t micro_batch_tokens) {
+MemoryPlan plan_memory(const ModelConfig& model, ComputeType type, int64_t cache_megabytes,
+                       int64_t micro_batch_tokens) {
   constexpr double kFloat = 4;
   auto parameters = static_cast<double>(model.parameter_count());
   // Per token and layer: inputs of norms, Q, K, V, attention output, both halves of the SwiGLU, and their
@@ -197,9 +198,9 @@ MemoryPlan plan_memory(const ModelConfig& model, int64_t cache_megabytes, int64_
                          (4.0 * model.hidden_size + 2.0 * model.query_size() + 2.0 * model.key_value_size() +
                           3.0 * model.intermediate_size) +
                      2.0 * model.vocab_size;
-  // Weights: the learner's, their snapshot, packed forward and backward, and packed again by the engines of
-  // training and of evaluation, of which publication holds two versions.
-  return {.weights = 7 * parameters * kFloat,
+  // Weights: the learner's and their snapshot in float32; in the compute type packed forward and backward,
+  // and packed again by the engines of training and of evaluation, of which publication holds two versions.
+  return {.weights = parameters * (2 * kFloat + 5 * bytes_of(type)),
           .optimizer = 3 * parameters * kFloat,
           .cache = static_cast<double>(cache_megabytes) * (1 << 20),
           .activations = per_token * static_cast<double>(micro_batch_tokens) * kFloat,
@@ -232,8 +233,8 @@ BeforeRun check_environment(Session& session, const RunConfig& config, Interrupt
 BeforeRun check_before_run(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
   // Training and evaluation each have an engine with a cache of its own.
   std::string memory =
-      check_memory(plan_memory(session.weights()->config(), 2 * int64_t{config.engine.cache_megabytes},
-                               config.train.micro_batch_tokens),
+      check_memory(plan_memory(session.weights()->config(), compute_type(config.model.compute_type),
+                               2 * int64_t{config.engine.cache_megabytes}, config.train.micro_batch_tokens),
                    "train.micro_batch_tokens");
   check_settings(session, config);
   BeforeRun report = check_environment(session, config, interrupts);

@@ -38,7 +38,8 @@ struct MemoryPlan {
 
   double total() const { return weights + optimizer + cache + activations; }
 };
-MemoryPlan plan_memory(const ModelConfig& model, int64_t cache_megabytes, int64_t micro_batch_tokens);
+MemoryPlan plan_memory(const ModelConfig& model, ComputeType type, int64_t cache_megabytes,
+                       int64_t micro_batch_tokens);
 
 // The plan as one line; throws Error(kInput) with the setting to lower when it does not fit.
 std::string check_memory(const MemoryPlan& plan, const std::string& activations_key);

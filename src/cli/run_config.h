@@ -16,10 +16,16 @@ namespace stoker {
 
 struct ModelConfigSection {
   std::string path;
+  std::string compute_type = "float32";
 
   template <typename V>
   void for_each_field(V& visit) {
     visit("path", path, "Model directory with config.json, model.safetensors and tokenizer.json.");
+    visit(
+        "compute_type", compute_type,
+        "In what weights, keys and values are computed with, by the sampler and the learner alike; sums and "
+        "master weights are float32. bfloat16 takes half the memory and decodes large models faster.",
+        one_of({"float32", "bfloat16"}));
   }
 };
 

@@ -90,6 +90,7 @@ std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
                               .max_cache_bytes = int64_t{config_.engine.cache_megabytes} << 20,
                               .prefill_chunk = config_.engine.prefill_tokens,
                               .prefix_cache = config_.engine.prefix_cache,
+                              .compute_type = compute_type(config_.model.compute_type),
                               .vocabulary_size = vocabulary_size(),
                               .tokenizer = tokenizer_};
   return std::make_unique<NativeEngine>(executor_, compute_, weights, options);

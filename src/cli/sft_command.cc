@@ -36,8 +36,10 @@ std::unique_ptr<SftExampleSource> make_examples(const RunConfig& config, Session
 }
 
 BeforeRun check_sft(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
-  std::string memory = check_memory(
-      plan_memory(session.weights()->config(), 0, config.sft.micro_batch_tokens), "sft.micro_batch_tokens");
+  std::string memory =
+      check_memory(plan_memory(session.weights()->config(), compute_type(config.model.compute_type), 0,
+                               config.sft.micro_batch_tokens),
+                   "sft.micro_batch_tokens");
   if (!config.sft.conversations.empty()) return {.lines = {memory}, .tools = {}};
   BeforeRun report = check_environment(session, config, interrupts);
   report.lines.insert(report.lines.begin(), memory);
@@ -64,7 +66,8 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   log_info("First example ({} tokens, {} trained): {}", first.tokens.size(), first.trained_count(),
            excerpt(*session.tokenizer(), first.tokens));
   cpu::CpuLearner learner(starting_weights(start, session), optimizer_options(config.sft.optimizer),
-                          session.vocabulary_size(), session.compute());
+                          session.vocabulary_size(), session.compute(),
+                          compute_type(config.model.compute_type));
   if (start.checkpoint)
     learner.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
   RunRecorder recorder(session.executor(), start.folder.path(), config.sft.steps, sft_step_columns(),

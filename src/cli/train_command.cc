@@ -64,7 +64,7 @@ class TrainingRun {
         session_(session),
         start_(start),
         learner_(starting_weights(start, session), optimizer_options(config_.train.optimizer),
-                 session.vocabulary_size(), session.compute()),
+                 session.vocabulary_size(), session.compute(), compute_type(config_.model.compute_type)),
         recorder_(session.executor(), start.folder.path(), config_.rollout.steps, policy_step_columns(),
                   quiet, start.resume_step()),
         episodes_(episodes_to_continue(start)),

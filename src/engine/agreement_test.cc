@@ -99,13 +99,17 @@ TEST(Agreement, OfEveryFamily) {
   for (const ModelFamily& family : model_families()) {
     SCOPED_TRACE(family.model_type);
     const WeightsPtr weights = family_weights(family);
-    RealExecutor executor;
-    ComputePool pool(2);
-    NativeEngine engine(executor, pool, weights, {.max_batch = 7, .prefill_chunk = 33});
-    cpu::CpuLearner learner(*weights, {}, weights->config().vocab_size, pool);
-    const std::vector<Outcome> outcomes = run(executor, generate_all(engine, requests));
-    const Scores scores = run(executor, learner.score(training_batch(requests, outcomes, kGroup)));
-    expect_bits_of_learner(outcomes, scores.log_probability);
+    for (const ComputeType type : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
+      SCOPED_TRACE(to_string(type));
+      RealExecutor executor;
+      ComputePool pool(2);
+      NativeEngine engine(executor, pool, weights,
+                          {.max_batch = 7, .prefill_chunk = 33, .compute_type = type});
+      cpu::CpuLearner learner(*weights, {}, weights->config().vocab_size, pool, type);
+      const std::vector<Outcome> outcomes = run(executor, generate_all(engine, requests));
+      const Scores scores = run(executor, learner.score(training_batch(requests, outcomes, kGroup)));
+      expect_bits_of_learner(outcomes, scores.log_probability);
+    }
   }
 }
 

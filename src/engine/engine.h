@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,19 +10,11 @@
 #include "async/executor.h"
 #include "async/task.h"
 #include "base/random.h"
+#include "engine/sampling.h"
 #include "model/weights.h"
 #include "trajectory/trajectory.h"
 
 namespace stoker {
-
-// How the next token is drawn. Logits are divided by the temperature; then top-k, top-p and min-p cut the
-// support.
-struct SamplingParameters {
-  float temperature = 1.0f;  // 0: greedy (argmax, the lowest id among equals)
-  int32_t top_k = 0;         // 0: off
-  float top_p = 1.0f;        // the smallest set whose mass reaches top_p, the crossing token included; 1: off
-  float min_p = 0.0f;        // drops tokens under min_p times the largest probability; 0: off
-};
 
 struct StopConditions {
   int32_t max_tokens = 0;            // at least 1
@@ -36,15 +29,21 @@ struct GenerateRequest {
   StreamKey stream;  // the draw of the i-th sampled token is random_uniform(stream, i + first_position)
   uint64_t first_position =
       0;  // tokens of this turn that an earlier, interrupted request has sampled already
+  std::shared_ptr<const TokenMask> mask = nullptr;  // null: every id may follow
 };
 
-// log_probability is log softmax(logits / temperature)[id] over the whole vocabulary, whatever top-k, top-p
-// and min-p removed; under greedy decoding that of temperature 1.
+// Log-probabilities in both conventions. log_probability is log softmax(logits / temperature)[id] of the
+// model's own logits over the whole vocabulary, whatever penalties, biases, masks, top-k, top-p and min-p
+// made of them; under greedy decoding that of temperature 1. It is the Learner's. drawn_log_probability is
+// that of the distribution from which the id was drawn, all of these applied; under greedy decoding 0.
 struct SampledToken {
   int32_t id = 0;
   float log_probability = 0;
   int64_t version = 0;
   bool mixed = false;  // parts of the context's cache were computed by other versions
+  float drawn_log_probability = 0;
+  // [top_log_probabilities], the likeliest first, as log_probability is.
+  std::vector<TokenLogProbability> top = {};
 };
 
 // Takes tokens as they are accepted. Called on the loop thread, in order, never after generate has returned.

@@ -17,7 +17,7 @@ constexpr int64_t kSlabBytes = 8 << 20;
 constexpr size_t kAlignment = 2 << 20;  // of a huge page: attention touches many blocks a step
 
 // Memory for `bytes`, on huge pages where the system has them.
-float* take_slab(size_t bytes) {
+std::byte* take_slab(size_t bytes) {
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = std::aligned_alloc(kAlignment, rounded);
   if (memory == nullptr) {
@@ -25,7 +25,7 @@ float* take_slab(size_t bytes) {
         fmt::format("No memory for {} more bytes of KV cache; lower max_cache_bytes.", rounded));
   }
   madvise(memory, rounded, MADV_HUGEPAGE);  // advice: without huge pages everything works as well
-  return static_cast<float*>(memory);
+  return static_cast<std::byte*>(memory);
 }
 
 uint64_t mix(uint64_t x) {  // the finalizer of SplitMix64
@@ -42,16 +42,16 @@ uint64_t hash_of(int64_t version, uint64_t parent_serial, std::span<const int32_
 
 }  // namespace
 
-void KvCache::FreeMemory::operator()(float* memory) const { std::free(memory); }
+void KvCache::FreeMemory::operator()(std::byte* memory) const { std::free(memory); }
 
-int64_t KvCache::block_bytes(const ModelConfig& config) {
-  return cpu::kv_block_floats(config, kBlockPositions) * static_cast<int64_t>(sizeof(float));
+int64_t KvCache::block_bytes(const ModelConfig& config, ComputeType type) {
+  return cpu::kv_block_bytes(config, type, kBlockPositions);
 }
 
-KvCache::KvCache(const ModelConfig& config, int32_t block_count)
+KvCache::KvCache(const ModelConfig& config, int32_t block_count, ComputeType type)
     : block_count_(block_count),
-      block_floats_((cpu::kv_block_floats(config, kBlockPositions) + 15) / 16 * 16),
-      slab_blocks_(static_cast<int32_t>(std::max<int64_t>(1, kSlabBytes / (block_floats_ * 4)))),
+      block_bytes_((block_bytes(config, type) + 63) / 64 * 64),
+      slab_blocks_(static_cast<int32_t>(std::max<int64_t>(1, kSlabBytes / block_bytes_))),
       buckets_(std::bit_ceil(static_cast<size_t>(std::max(block_count, 8))), kNoBlock) {
   if (block_count < 1) throw internal_error("A KV cache needs at least one block.");
 }
@@ -80,7 +80,7 @@ BlockId KvCache::allocate() {
     id = static_cast<BlockId>(blocks_.size());
     if (id % slab_blocks_ == 0) {
       const int32_t count = std::min(slab_blocks_, block_count_ - id);
-      slabs_.emplace_back(take_slab(static_cast<size_t>(count * block_floats_) * sizeof(float)));
+      slabs_.emplace_back(take_slab(static_cast<size_t>(count * block_bytes_)));
     }
     blocks_.emplace_back();
   } else if (oldest_idle_ != kNoBlock) {
@@ -136,8 +136,8 @@ void KvCache::forget_cached() {
 }
 
 cpu::KvBlock KvCache::view(BlockId block) const {
-  float* slab = slabs_[static_cast<size_t>(block / slab_blocks_)].get();
-  return {slab + block % slab_blocks_ * block_floats_, kBlockPositions};
+  std::byte* slab = slabs_[static_cast<size_t>(block / slab_blocks_)].get();
+  return {slab + block % slab_blocks_ * block_bytes_, kBlockPositions};
 }
 
 BlockId KvCache::find(int64_t version, uint64_t parent_serial, std::span<const int32_t> tokens,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,10 +29,10 @@ class KvCache {
   static constexpr int32_t kBlockPositions = 16;
 
   // Memory is taken from the system as blocks are first used. `block_count` >= 1.
-  KvCache(const ModelConfig& config, int32_t block_count);
+  KvCache(const ModelConfig& config, int32_t block_count, ComputeType type);
 
   // Bytes of one block of a model.
-  static int64_t block_bytes(const ModelConfig& config);
+  static int64_t block_bytes(const ModelConfig& config, ComputeType type);
 
   // Extends `chain`, whose blocks hold the first tokens of `tokens` and are cached, by the cached blocks that
   // follow, up to `max_blocks` in all; each gets a reference. Returns how many were added.
@@ -81,13 +82,13 @@ class KvCache {
   void remove_idle(BlockId id);
 
   struct FreeMemory {
-    void operator()(float* memory) const;
+    void operator()(std::byte* memory) const;
   };
 
   int32_t block_count_;
-  int64_t block_floats_;
+  int64_t block_bytes_;  // on cache lines
   int32_t slab_blocks_;
-  std::vector<std::unique_ptr<float, FreeMemory>> slabs_;
+  std::vector<std::unique_ptr<std::byte, FreeMemory>> slabs_;
   std::vector<Block> blocks_;     // those used so far
   std::vector<BlockId> free_;     // used before, free again
   std::vector<BlockId> buckets_;  // heads of hash chains; a power of two

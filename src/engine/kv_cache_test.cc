@@ -49,7 +49,7 @@ std::vector<BlockId> compute_chain(KvCache& cache, int64_t version, const std::v
 }
 
 TEST(KvCache, FindsWhatWasComputedBefore) {
-  KvCache cache(small_config(), 10);
+  KvCache cache(small_config(), 10, ComputeType::kFloat32);
   std::vector<BlockId> first = compute_chain(cache, 1, counting(3 * kBlock));
   const std::vector<BlockId> blocks = first;
   cache.release(first);
@@ -70,7 +70,7 @@ TEST(KvCache, FindsWhatWasComputedBefore) {
 }
 
 TEST(KvCache, WGT_01_AVersionNeverFindsTheBlocksOfAnother) {
-  KvCache cache(small_config(), 10);
+  KvCache cache(small_config(), 10, ComputeType::kFloat32);
   std::vector<BlockId> chain = compute_chain(cache, 1, counting(2 * kBlock));
   std::vector<BlockId> other;
   EXPECT_EQ(cache.match(2, counting(2 * kBlock), 2, other), 0);
@@ -84,7 +84,7 @@ TEST(KvCache, WGT_01_AVersionNeverFindsTheBlocksOfAnother) {
 }
 
 TEST(KvCache, TheSameTokensBehindAnotherParentAreAnotherBlock) {
-  KvCache cache(small_config(), 10);
+  KvCache cache(small_config(), 10, ComputeType::kFloat32);
   std::vector<int32_t> a = counting(2 * kBlock), b = counting(2 * kBlock);
   b[0] = 7;
   std::vector<BlockId> chain_a = compute_chain(cache, 1, a), chain_b = compute_chain(cache, 1, b);
@@ -94,7 +94,7 @@ TEST(KvCache, TheSameTokensBehindAnotherParentAreAnotherBlock) {
 }
 
 TEST(KvCache, TheSecondOfTwoEqualBlocksGivesWay) {
-  KvCache cache(small_config(), 4);
+  KvCache cache(small_config(), 4, ComputeType::kFloat32);
   const std::vector<int32_t> tokens = counting(kBlock);
   const BlockId first = cache.allocate(), second = cache.allocate();
   EXPECT_EQ(cache.insert(1, kNoBlock, tokens, first), first);
@@ -108,7 +108,7 @@ TEST(KvCache, TheSecondOfTwoEqualBlocksGivesWay) {
 }
 
 TEST(KvCache, EvictsTheLeastRecentlyReleasedLeafFirst) {
-  KvCache cache(small_config(), 4);
+  KvCache cache(small_config(), 4, ComputeType::kFloat32);
   std::vector<BlockId> old = compute_chain(cache, 1, counting(2 * kBlock));
   std::vector<BlockId> recent = compute_chain(cache, 1, counting(2 * kBlock, 100));
   cache.release(old);
@@ -127,7 +127,7 @@ TEST(KvCache, EvictsTheLeastRecentlyReleasedLeafFirst) {
 }
 
 TEST(KvCache, AChainBehindAForgottenBlockIsRefused) {
-  KvCache cache(small_config(), 4);
+  KvCache cache(small_config(), 4, ComputeType::kFloat32);
   std::vector<BlockId> chain = compute_chain(cache, 1, counting(kBlock));
   cache.forget_cached();
   std::vector<BlockId> next{cache.allocate()};
@@ -138,28 +138,32 @@ TEST(KvCache, AChainBehindAForgottenBlockIsRefused) {
 
 TEST(KvCache, ViewsDoNotOverlap) {
   const ModelConfig config = small_config();
-  KvCache cache(config, 5000);
-  std::vector<BlockId> blocks;
-  std::set<float*> starts;
-  for (int i = 0; i < 5000; ++i) {
-    blocks.push_back(cache.allocate());
-    starts.insert(cache.view(blocks.back()).data);
+  for (const ComputeType type : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
+    KvCache cache(config, 5000, type);
+    std::vector<BlockId> blocks;
+    std::set<std::byte*> starts;
+    for (int i = 0; i < 5000; ++i) {
+      blocks.push_back(cache.allocate());
+      starts.insert(static_cast<std::byte*>(cache.view(blocks.back()).data));
+    }
+    const int64_t bytes = KvCache::block_bytes(config, type);
+    EXPECT_EQ(bytes,
+              2 * config.num_hidden_layers * kBlock * config.num_key_value_heads * 16 * bytes_of(type));
+    std::byte* previous = nullptr;
+    for (std::byte* start : starts) {
+      if (previous != nullptr) EXPECT_GE(start - previous, bytes);
+      std::fill_n(start, bytes, std::byte{1});  // AddressSanitizer sees a block outside its memory
+      previous = start;
+    }
+    EXPECT_EQ(starts.size(), 5000u);
+    cache.release(blocks);
   }
-  const int64_t floats = cpu::kv_block_floats(config, kBlock);
-  float* previous = nullptr;
-  for (float* start : starts) {
-    if (previous != nullptr) EXPECT_GE(start - previous, floats);
-    for (int64_t i = 0; i < floats; ++i) start[i] = 1;  // AddressSanitizer sees a block outside its memory
-    previous = start;
-  }
-  EXPECT_EQ(starts.size(), 5000u);
-  cache.release(blocks);
 }
 
 // Random chains against a map from (version, whole prefix) to the content that was written.
 TEST(KvCache, RandomUseFindsOnlyTheRightContent) {
   RandomStream random(StreamKey{.run_seed = 23});
-  KvCache cache(small_config(), 40);
+  KvCache cache(small_config(), 40, ComputeType::kFloat32);
   std::map<BlockId, std::pair<int64_t, std::vector<int32_t>>> content;  // what each block was computed from
   struct Chain {
     std::vector<BlockId> blocks;

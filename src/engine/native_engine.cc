@@ -36,11 +36,11 @@ void validate(const NativeEngineOptions& options, const ModelConfig& config) {
         fmt::format("The tokenizer has {} tokens, the model only {}; use the tokenizer of this model.",
                     options.vocabulary_size, config.vocab_size));
   }
-  if (options.max_cache_bytes < KvCache::block_bytes(config)) {
+  if (options.max_cache_bytes < KvCache::block_bytes(config, options.compute_type)) {
     throw input_error(
         fmt::format("The engine's cache of {} bytes is smaller than one block of this model ({} bytes); "
                     "raise max_cache_bytes.",
-                    options.max_cache_bytes, KvCache::block_bytes(config)));
+                    options.max_cache_bytes, KvCache::block_bytes(config, options.compute_type)));
   }
 }
 
@@ -58,8 +58,9 @@ NativeEngine::NativeEngine(Executor& executor, ComputePool& pool, const WeightsP
   validate(options_, config_);
   if (options_.vocabulary_size == 0) options_.vocabulary_size = config_.vocab_size;
   constexpr int64_t kMostBlocks = 1 << 27;
-  const int64_t blocks = std::min(options_.max_cache_bytes / KvCache::block_bytes(config_), kMostBlocks);
-  cache_ = std::make_unique<KvCache>(config_, static_cast<int32_t>(blocks));
+  const int64_t blocks =
+      std::min(options_.max_cache_bytes / KvCache::block_bytes(config_, options_.compute_type), kMostBlocks);
+  cache_ = std::make_unique<KvCache>(config_, static_cast<int32_t>(blocks), options_.compute_type);
   length_limit_ = static_cast<int32_t>(
       std::min<int64_t>(config_.max_position_embeddings, blocks * KvCache::kBlockPositions));
   const SchedulerOptions scheduling{.max_batch = options_.max_batch,
@@ -72,7 +73,7 @@ NativeEngine::NativeEngine(Executor& executor, ComputePool& pool, const WeightsP
 NativeEngine::~NativeEngine() = default;
 
 NativeEngine::ForwardPtr NativeEngine::make_forward(const Weights& weights, Parallel& parallel) const {
-  return std::make_shared<cpu::DecoderForward>(cpu::pack_weights(weights, parallel),
+  return std::make_shared<cpu::DecoderForward>(cpu::pack_weights(weights, options_.compute_type, parallel),
                                                options_.vocabulary_size);
 }
 
@@ -102,6 +103,13 @@ void NativeEngine::check_tokens(const std::vector<int32_t>& tokens) const {
 std::optional<Failure> NativeEngine::refuse(const GenerateRequest& request) const {
   if (std::optional<Failure> failure = check_request(request)) return failure;
   check_tokens(request.tokens);
+  const auto check_id = [&](const char* what, int32_t id) {
+    if (id >= 0 && id < options_.vocabulary_size) return;
+    throw input_error(fmt::format("{} names token {}; the ids that can be drawn are 0 to {}.", what, id,
+                                  options_.vocabulary_size - 1));
+  };
+  for (const LogitBias& bias : request.sampling.logit_bias) check_id("A logit bias", bias.id);
+  for (const int32_t id : request.sampling.forbidden_tokens) check_id("The list of forbidden tokens", id);
   for (const std::string& string : request.stop.strings) {
     if (string.empty()) throw input_error("A stop string is empty; leave it out.");
     if (options_.tokenizer == nullptr) {
@@ -123,7 +131,8 @@ void NativeEngine::prepare(GenerateRequest request, TokenSink& sink, Sequence& s
     const std::span<const int32_t> tail = std::span<const int32_t>(request.tokens).last(earlier);
     sequence.text = StopText(std::move(request.stop.strings), options_.tokenizer->decode(tail));
   }
-  sequence.sampling = request.sampling;
+  sequence.sampling = std::move(request.sampling);
+  sequence.mask = std::move(request.mask);
   sequence.stop = std::move(request.stop);
   sequence.stream = request.stream;
   sequence.first_position = request.first_position;
@@ -211,9 +220,10 @@ void NativeEngine::compute(StepPlan& plan, Parallel& parallel) {
       const uint64_t position = sequence.first_position + static_cast<uint64_t>(sequence.sampled());
       const std::span<const float> logits(logits_.data() + index * vocabulary, vocabulary);
       Result<SampledId> sampled = samplers_[static_cast<size_t>(part)].sample(
-          logits, sequence.sampling, random_uniform(sequence.stream, position));
+          logits, sequence.sampling, random_uniform(sequence.stream, position),
+          {sequence.tokens, sequence.sampled_in_turn(), sequence.mask.get()});
       if (sampled) {
-        plan.sampled[index] = *sampled;
+        plan.sampled[index] = *std::move(sampled);
       } else {
         plan.failures[index] = sampled.failure();
       }
@@ -274,7 +284,8 @@ Task<Result<std::vector<float>>> NativeEngine::score(std::vector<int32_t> tokens
   const ForwardPtr forward = forward_;  // one version for the whole, whatever is published meanwhile
   const auto count = static_cast<int32_t>(scores.size());
   const auto vocabulary = static_cast<size_t>(options_.vocabulary_size);
-  std::vector<float> memory(static_cast<size_t>(cpu::kv_block_floats(config_, count)));
+  std::vector<std::byte> memory(
+      static_cast<size_t>(cpu::kv_block_bytes(config_, options_.compute_type, count)));
   cpu::KvRun run{{memory.data(), count}, 0};
   std::vector<int32_t> rows(static_cast<size_t>(std::min(count, options_.prefill_chunk)));
   for (size_t row = 0; row < rows.size(); ++row) rows[row] = static_cast<int32_t>(row);

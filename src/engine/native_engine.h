@@ -24,14 +24,16 @@ struct NativeEngineOptions {
   int64_t max_cache_bytes = 256 << 20;  // keys and values; taken from the system as they are used
   int32_t prefill_chunk = 256;          // context tokens a step: bounds how long decoding waits for a prompt
   bool prefix_cache = true;
+  ComputeType compute_type = ComputeType::kFloat32;  // the Learner's, for log-probabilities of the same bits
   int32_t vocabulary_size = 0;  // ids from there on have no token and are never sampled; 0: all the model has
   TokenizerPtr tokenizer;       // for stop strings and Completion::text; may be null
 };
 
 // Generation on the compute pool: continuous batching over a paged KV cache. While there are requests, one
 // task runs step after step; each step is one job on the pool, and weights change between two.
-// Log-probabilities are bit-identical to the Learner's on the same weights, and tokens and log-probabilities
-// do not depend on what else is in the batch, on prefix sharing, chunking, preemption or threads.
+// Log-probabilities are bit-identical to the Learner's on the same weights and in the same compute type, and
+// tokens and log-probabilities do not depend on what else is in the batch, on prefix sharing, chunking,
+// preemption or threads.
 //
 //   ComputePool pool(2);
 //   NativeEngine engine(executor, pool, weights, {.vocabulary_size = tokenizer->vocabulary_size()});

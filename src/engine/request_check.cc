@@ -25,6 +25,22 @@ void validate(const SamplingParameters& parameters) {
     throw input_error(
         fmt::format("min_p is {}; it must lie in [0, 1] (0 switches it off).", parameters.min_p));
   }
+  if (!(parameters.repetition_penalty > 0 && std::isfinite(parameters.repetition_penalty))) {
+    throw input_error(fmt::format("repetition_penalty is {}; it must be above 0 (1 switches it off).",
+                                  parameters.repetition_penalty));
+  }
+  const auto finite = [](const char* name, float value) {
+    if (!std::isfinite(value)) throw input_error(fmt::format("{} is {}; it must be finite.", name, value));
+  };
+  finite("presence_penalty", parameters.presence_penalty);
+  finite("frequency_penalty", parameters.frequency_penalty);
+  for (const LogitBias& bias : parameters.logit_bias) {
+    finite(fmt::format("The logit bias of token {}", bias.id).c_str(), bias.bias);
+  }
+  if (parameters.top_log_probabilities < 0) {
+    throw input_error(
+        fmt::format("top_log_probabilities is {}; it must be at least 0.", parameters.top_log_probabilities));
+  }
 }
 
 std::optional<Failure> check_request(const GenerateRequest& request) {

@@ -16,7 +16,8 @@ std::optional<Failure> check_request(const GenerateRequest& request);
 constexpr float kMinTemperature = 1e-4f;
 
 // Throws Error(kInput) naming the parameter, its value and its range: temperature 0 or at least
-// kMinTemperature, top_k >= 0, 0 < top_p <= 1, 0 <= min_p <= 1.
+// kMinTemperature, top_k >= 0, 0 < top_p <= 1, 0 <= min_p <= 1, repetition_penalty > 0, the other penalties
+// and biases finite, top_log_probabilities >= 0.
 void validate(const SamplingParameters& parameters);
 
 // infrastructure.stale_version: weights older than those that serve.

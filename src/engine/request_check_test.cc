@@ -34,6 +34,11 @@ TEST(RequestCheck, NamesTheParameterOutsideItsRange) {
   EXPECT_NE(refusal({.top_p = 1.5f}).find("top_p is 1.5"), std::string::npos);
   EXPECT_NE(refusal({.top_p = kNan}).find("top_p"), std::string::npos);
   EXPECT_NE(refusal({.min_p = 2}).find("min_p is 2"), std::string::npos);
+  EXPECT_NE(refusal({.repetition_penalty = 0}).find("repetition_penalty is 0"), std::string::npos);
+  EXPECT_NE(refusal({.presence_penalty = kNan}).find("presence_penalty"), std::string::npos);
+  EXPECT_NE(refusal({.frequency_penalty = kNan}).find("frequency_penalty"), std::string::npos);
+  EXPECT_NE(refusal({.logit_bias = {{7, kNan}}}).find("token 7"), std::string::npos);
+  EXPECT_NE(refusal({.top_log_probabilities = -1}).find("top_log_probabilities"), std::string::npos);
 }
 
 TEST(RequestCheck, SMP_13_NoTokensAllowedIsALimit) {

@@ -9,6 +9,7 @@
 
 #include "compute/cpu/decoder.h"
 #include "compute/cpu/kernels.h"
+#include "compute/cpu/log_softmax.h"
 
 namespace stoker {
 namespace {
@@ -45,25 +46,113 @@ std::optional<float> finite_maximum(std::span<const float> logits) {
   return largest;
 }
 
+// The `count` likeliest ids, the lower one first among equals.
+std::vector<TokenLogProbability> likeliest(const cpu::LogSoftmax& softmax, std::span<const float> logits,
+                                           int32_t count) {
+  std::vector<int32_t> order(logits.size());
+  for (size_t id = 0; id < order.size(); ++id) order[id] = static_cast<int32_t>(id);
+  const auto end = order.begin() + std::min<std::ptrdiff_t>(count, std::ssize(order));
+  std::partial_sort(order.begin(), end, order.end(), [&](int32_t a, int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
+  std::vector<TokenLogProbability> top;
+  for (auto id = order.begin(); id != end; ++id) top.push_back({*id, softmax.log_probability(*id)});
+  return top;
+}
+
 }  // namespace
 
 Result<SampledId> Sampler::sample(std::span<const float> logits, const SamplingParameters& parameters,
-                                  double uniform) {
-  const std::optional<float> largest = finite_maximum(logits);
+                                  double uniform, const SamplingContext& context) {
+  std::optional<float> largest = finite_maximum(logits);
   if (!largest) return not_finite(logits);
-  if (parameters.temperature == 0) {
-    const auto id = static_cast<int32_t>(std::find(logits.begin(), logits.end(), *largest) - logits.begin());
-    return SampledId{id, cpu::log_probability(logits, 1.0f, id)};
+  std::span<const float> used = logits;
+  if (parameters.changes_logits() || context.mask != nullptr) {
+    used = change_logits(logits, parameters, context);
+    largest = finite_maximum(used);
+    if (!largest) {
+      return Failure{FailureClass::kPolicy, "no_token_allowed",
+                     "Forbidden tokens, biases or the token mask leave no token that may follow; allow one."};
+    }
   }
-  weigh(logits, parameters.temperature);
-  int32_t id;
-  if (parameters.top_k == 0 && parameters.top_p >= 1 && parameters.min_p == 0) {
-    id = draw_from_all(uniform);
+  const bool greedy = parameters.temperature == 0;
+  const bool filtered = parameters.top_k > 0 || parameters.top_p < 1 || parameters.min_p > 0;
+  SampledId result;
+  if (greedy) {
+    result.id = static_cast<int32_t>(std::find(used.begin(), used.end(), *largest) - used.begin());
   } else {
-    keep_heaviest(parameters);
-    id = draw_from_kept(uniform);
+    weigh(used, parameters.temperature);
+    if (filtered) keep_heaviest(parameters);
+    result.id = filtered ? draw_from_kept(uniform) : draw_from_all(uniform);
   }
-  return SampledId{id, cpu::log_probability(logits, parameters.temperature, id)};
+  const cpu::LogSoftmax softmax(logits, greedy ? 1.0f : parameters.temperature);
+  result.log_probability = softmax.log_probability(result.id);
+  if (filtered && !greedy) {
+    result.drawn_log_probability = kept_log_probability(result.id);
+  } else if (!greedy) {
+    result.drawn_log_probability = used.data() == logits.data()
+                                       ? result.log_probability
+                                       : cpu::log_probability(used, parameters.temperature, result.id);
+  }
+  if (parameters.top_log_probabilities > 0) {
+    result.top = likeliest(softmax, logits, parameters.top_log_probabilities);
+  }
+  return result;
+}
+
+std::span<const float> Sampler::change_logits(std::span<const float> logits,
+                                              const SamplingParameters& parameters,
+                                              const SamplingContext& context) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  changed_.assign(logits.begin(), logits.end());
+  penalize(parameters, context);
+  const auto known = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < changed_.size(); };
+  for (const LogitBias& bias : parameters.logit_bias) {
+    if (known(bias.id)) changed_[bias.id] += bias.bias;
+  }
+  for (const int32_t id : parameters.forbidden_tokens) {
+    if (known(id)) changed_[id] = kNever;
+  }
+  if (context.mask != nullptr) {
+    allowed_.assign(changed_.size(), 1);
+    context.mask->forbid(context.tokens, context.sampled, allowed_);
+    for (size_t id = 0; id < changed_.size(); ++id) {
+      if (allowed_[id] == 0) changed_[id] = kNever;
+    }
+  }
+  return changed_;
+}
+
+// Each id once, however often it occurs.
+void Sampler::penalize(const SamplingParameters& parameters, const SamplingContext& context) {
+  uses_.resize(changed_.size());
+  const auto each_known = [&](std::span<const int32_t> tokens, auto visit) {
+    for (const int32_t id : tokens) {
+      if (id >= 0 && static_cast<size_t>(id) < changed_.size()) visit(changed_[id], uses_[id]);
+    }
+  };
+  if (parameters.repetition_penalty != 1) {
+    each_known(context.tokens, [&](float& logit, int32_t& uses) {
+      if (uses++ > 0) return;
+      logit = logit > 0 ? logit / parameters.repetition_penalty : logit * parameters.repetition_penalty;
+    });
+    each_known(context.tokens, [](float&, int32_t& uses) { uses = 0; });
+  }
+  if (parameters.presence_penalty == 0 && parameters.frequency_penalty == 0) return;
+  const std::span<const int32_t> sampled = context.tokens.last(static_cast<size_t>(context.sampled));
+  each_known(sampled, [](float&, int32_t& uses) { ++uses; });
+  each_known(sampled, [&](float& logit, int32_t& uses) {
+    if (uses > 0) {
+      logit -= parameters.presence_penalty + parameters.frequency_penalty * static_cast<float>(uses);
+    }
+    uses = 0;
+  });
+}
+
+float Sampler::kept_log_probability(int32_t id) const {
+  double total = 0;
+  for (const int32_t kept : kept_) total += weights_[kept];
+  return static_cast<float>(cpu::natural_logarithm(weights_[id] / total));
 }
 
 void Sampler::weigh(std::span<const float> logits, float temperature) {

@@ -169,6 +169,115 @@ TEST(Sampler, MaskedIdsAreNeverDrawn) {
   EXPECT_EQ(draw({-kInfinity, 1}, {.temperature = 0}, 0).id, 1);
 }
 
+// What change_logits means, one id at a time.
+std::vector<float> changed_twin(std::vector<float> logits, const SamplingParameters& parameters,
+                                const std::vector<int32_t>& tokens, int32_t sampled,
+                                const std::set<int32_t>& masked) {
+  for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
+    float& logit = logits[id];
+    if (std::count(tokens.begin(), tokens.end(), id) > 0) {
+      logit = logit > 0 ? logit / parameters.repetition_penalty : logit * parameters.repetition_penalty;
+    }
+    const auto uses = std::count(tokens.end() - sampled, tokens.end(), id);
+    if (uses > 0) {
+      logit -= parameters.presence_penalty + parameters.frequency_penalty * static_cast<float>(uses);
+    }
+    for (const LogitBias& bias : parameters.logit_bias) {
+      if (bias.id == id) logit += bias.bias;
+    }
+    const auto& forbidden = parameters.forbidden_tokens;
+    if (masked.contains(id) || std::find(forbidden.begin(), forbidden.end(), id) != forbidden.end()) {
+      logit = -kInfinity;
+    }
+  }
+  return logits;
+}
+
+class SetMask final : public TokenMask {
+ public:
+  explicit SetMask(std::set<int32_t> ids) : ids_(std::move(ids)) {}
+  void forbid(std::span<const int32_t>, int32_t, std::span<uint8_t> allowed) const override {
+    for (const int32_t id : ids_) allowed[id] = 0;
+  }
+
+ private:
+  std::set<int32_t> ids_;
+};
+
+TEST(Sampler, ChangedLogitsAreThoseOfThePlainTwin) {
+  RandomStream random(StreamKey{.run_seed = 6});
+  Sampler sampler;
+  const auto below = [&](int n) { return static_cast<int32_t>(random.below(static_cast<uint64_t>(n))); };
+  for (int trial = 0; trial < 500; ++trial) {
+    const int size = 5 + below(60);
+    std::vector<float> logits(size);
+    for (float& logit : logits) logit = static_cast<float>(random.normal() * 2);
+    std::vector<int32_t> tokens(below(40));
+    for (int32_t& token : tokens) token = below(size + 3);  // ids without a logit occur
+    const int32_t sampled = below(static_cast<int>(tokens.size()) + 1);
+    SamplingParameters parameters{.temperature = trial % 4 == 0 ? 0.0f : 0.8f};
+    if (below(2) == 0) parameters.repetition_penalty = static_cast<float>(0.5 + random.uniform());
+    if (below(2) == 0) parameters.presence_penalty = static_cast<float>(random.normal());
+    if (below(2) == 0) parameters.frequency_penalty = static_cast<float>(random.normal());
+    if (below(2) == 0) parameters.logit_bias = {{below(size), 2.0f}, {below(size), -1.0f}};
+    if (below(2) == 0) parameters.forbidden_tokens = {below(size)};
+    std::set<int32_t> masked;
+    if (below(2) == 0) masked = {below(size), below(size)};
+    const SetMask mask(masked);
+    const double uniform = random.uniform();
+    const Result<SampledId> result =
+        sampler.sample(logits, parameters, uniform, {tokens, sampled, masked.empty() ? nullptr : &mask});
+    ASSERT_TRUE(result.ok());
+    const std::vector<float> changed = changed_twin(logits, parameters, tokens, sampled, masked);
+    const SampledId expected = draw(changed, {.temperature = parameters.temperature}, uniform);
+    EXPECT_EQ(result->id, expected.id) << "trial " << trial;
+    EXPECT_EQ(result->drawn_log_probability, expected.drawn_log_probability) << "trial " << trial;
+    const float temperature = parameters.temperature == 0 ? 1 : parameters.temperature;
+    EXPECT_EQ(result->log_probability, cpu::log_probability(logits, temperature, result->id));
+  }
+}
+
+TEST(Sampler, DrawnLogProbabilityIsOverTheKeptSet) {
+  const std::vector<float> logits = logits_of({.1, .4, .2, .3});
+  EXPECT_NEAR(draw(logits, {.top_k = 2}, 0).drawn_log_probability, std::log(.4 / .7), 1e-6);
+  EXPECT_NEAR(draw(logits, {.top_p = 0.8f}, 0.99).drawn_log_probability, std::log(.3 / .9), 1e-6);
+  EXPECT_NEAR(draw(logits, {.min_p = 0.6f}, 0.99).drawn_log_probability, std::log(.3 / .7), 1e-6);
+  EXPECT_EQ(draw(logits, {.top_k = 1}, 0.5).drawn_log_probability, 0);
+  EXPECT_EQ(draw(logits, {.temperature = 0}, 0.5).drawn_log_probability, 0);
+  const SampledId plain = draw(logits, {.temperature = 0.7f}, 0.5);
+  EXPECT_EQ(plain.drawn_log_probability, plain.log_probability);
+  const SampledId forbidden = draw(logits, {.forbidden_tokens = {1}}, 0.99);
+  EXPECT_NEAR(forbidden.drawn_log_probability, std::log(.3 / .6), 1e-6);
+  EXPECT_NEAR(forbidden.log_probability, std::log(.3), 1e-6);
+}
+
+TEST(Sampler, ReportsTheLikeliestIdsOfTheModel) {
+  const std::vector<float> logits = logits_of({.1, .4, .2, .3});
+  const SampledId sampled =
+      draw(logits, {.temperature = 0.5f, .forbidden_tokens = {1}, .top_log_probabilities = 3}, 0);
+  ASSERT_EQ(sampled.top.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const int32_t expected[] = {1, 3, 2};
+    EXPECT_EQ(sampled.top[i].id, expected[i]);
+    EXPECT_EQ(sampled.top[i].log_probability, cpu::log_probability(logits, 0.5f, expected[i]));
+  }
+  EXPECT_EQ(draw({1, 1, 1}, {.top_log_probabilities = 9}, 0).top.size(), 3u);
+  EXPECT_EQ(draw({1, 1, 1}, {.top_log_probabilities = 1}, 0).top[0].id, 0) << "the lower among equals";
+  EXPECT_TRUE(draw({1, 1, 1}, {}, 0).top.empty());
+}
+
+TEST(Sampler, NoTokenLeftIsAFailure) {
+  Sampler sampler;
+  const std::vector<float> logits = {1, 2};
+  for (const float temperature : {0.0f, 1.0f}) {
+    const Result<SampledId> result =
+        sampler.sample(logits, {.temperature = temperature, .forbidden_tokens = {0, 1}}, 0.5);
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.failure().name(), "policy.no_token_allowed");
+  }
+  EXPECT_EQ(sampler.sample(logits, {}, 0.9)->id, 1) << "nothing is left of the refused call";
+}
+
 TEST(Sampler, ExtremeDrawsAndTemperaturesStayInside) {
   std::vector<float> logits(1000, -1000.0f);
   logits[3] = 80;

@@ -280,7 +280,8 @@ void Scheduler::accept(Sequence& sequence, const SampledId& sampled, int64_t ver
     completion.stop_reason = StopReason::kLength;
   }
   try {
-    sequence.sink->accept({sampled.id, sampled.log_probability, version, sequence.mixed});
+    sequence.sink->accept({sampled.id, sampled.log_probability, version, sequence.mixed,
+                           sampled.drawn_log_probability, sampled.top});
   } catch (...) {
     sequence.exception = std::current_exception();
   }

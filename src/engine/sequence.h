@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct Sequence {
   StopConditions stop;
   StreamKey stream;
   uint64_t first_position = 0;
+  std::shared_ptr<const TokenMask> mask;
   TokenSink* sink = nullptr;
   int32_t length_limit = 0;  // tokens in all; reaching it ends the sequence
 
@@ -48,6 +51,11 @@ struct Sequence {
 
   int32_t uncomputed() const { return static_cast<int32_t>(tokens.size()) - computed; }
   int32_t sampled() const { return static_cast<int32_t>(tokens.size()) - context_tokens; }
+  // In this turn, by an interrupted request too.
+  int32_t sampled_in_turn() const {
+    return sampled() +
+           static_cast<int32_t>(std::min<uint64_t>(first_position, static_cast<uint64_t>(context_tokens)));
+  }
 };
 
 }  // namespace stoker

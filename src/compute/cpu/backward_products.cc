@@ -82,13 +82,13 @@ void BackwardPass::multiply(std::span<const WeightProduct> products, int thread,
 void BackwardPass::prepare_attention_row(int l, int row) {
   const Kernels& k = kernels();
   const DecoderShape& s = shape_;
-  const int64_t position = pass_->forward_rows().slot[row].position;
-  const KvLayer kv = kv_layer(s, pass_->kv_block(), pass_->key_positions(), l);
+  const KvSlot& slot = pass_->forward_rows().slot[row];
+  const int64_t position = slot.position;
   const int64_t panel = position / kLanes * kLanes * s.kv_width + position % kLanes;
-  for (int64_t j = 0; j < s.kv_width; ++j) {
-    key_rows_[position * s.kv_width + j] = kv.keys[panel + j * kLanes];
-    value_panels_[panel + j * kLanes] = kv.values[position * s.kv_width + j];
-  }
+  // The value passes through the row of its gradient, which is zeroed below.
+  float* value = dvalue_ + position * s.kv_width;
+  load_key_value(pass_->weights(), l, slot, key_rows_ + position * s.kv_width, value);
+  for (int64_t j = 0; j < s.kv_width; ++j) value_panels_[panel + j * kLanes] = value[j];
   std::memset(dkey_ + position * s.kv_width, 0, sizeof(float) * s.kv_width);
   std::memset(dvalue_ + position * s.kv_width, 0, sizeof(float) * s.kv_width);
   const float* out = pass_->layer(l).attention + row * s.query_width;
@@ -149,12 +149,12 @@ void BackwardPass::attention_block_backward(int l, const Sequence& sequence, int
   float* dout = dquery_ + first * s.query_width + head * s.head_padded;
   float* dscores = scores + rows * stride;
   float* capped = dscores + rows * stride;  // one row
-  const KvLayer kv = kv_layer(s, pass_->kv_block(), pass_->key_positions(), l);
-  for_each_visible(sequence, start, limit, [&](const ContextRun&, int from, int column, int count) {
+  for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
     const int64_t panel = from * s.kv_width + head_column * kLanes;
     const int panels = static_cast<int>(padded(count));
     k.matmul(rows, s.head_dim, panels, {query, s.query_width, 1},
-             {kv.keys + panel, s.kv_width * kLanes, kLanes}, scores + column, stride, Write::kStore);
+             keys_of(pass_->weights(), run.block, run.positions, l, kv_head, from), scores + column, stride,
+             Write::kStore);
     k.matmul(rows, s.head_dim, panels, {dout, s.query_width, 1},
              {value_panels_ + panel, s.kv_width * kLanes, kLanes}, dscores + column, stride, Write::kStore);
   });

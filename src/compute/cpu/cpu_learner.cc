@@ -54,12 +54,14 @@ int run_slice(Pass& pass, int step, Parallel& parallel) {
 }  // namespace
 
 struct CpuLearner::State {
-  State(Weights initial, const OptimizerOptions& options, int32_t vocabulary, ComputePool& compute)
+  State(Weights initial, const OptimizerOptions& options, int32_t vocabulary, ComputePool& compute,
+        ComputeType type)
       : weights(std::move(initial)),
         gradients(weights.config()),
         optimizer(weights, options),
         vocabulary(vocabulary),
         pool(compute),
+        type(type),
         backward(weights.config()) {}
 
   // The packed form of the current weights, or of `other`; the last other one is kept.
@@ -69,12 +71,12 @@ struct CpuLearner::State {
         if (other->config() != weights.config()) {
           throw internal_error("Learner::score was given weights of another architecture.");
         }
-        reference_packed = pack_weights(*other, parallel);
+        reference_packed = pack_weights(*other, type, parallel);
         reference = other;
       }
       return reference_packed;
     }
-    if (packed == nullptr) packed = pack_weights(weights, parallel);
+    if (packed == nullptr) packed = pack_weights(weights, type, parallel);
     return packed;
   }
 
@@ -89,6 +91,7 @@ struct CpuLearner::State {
   AdamW optimizer;
   int32_t vocabulary;
   ComputePool& pool;
+  ComputeType type;
   std::shared_ptr<const PackedWeights> packed;
   WeightsPtr current_snapshot;
   WeightsPtr reference;
@@ -100,12 +103,12 @@ struct CpuLearner::State {
 };
 
 CpuLearner::CpuLearner(Weights weights, const OptimizerOptions& options, int32_t vocabulary_size,
-                       ComputePool& pool) {
+                       ComputePool& pool, ComputeType type) {
   if (vocabulary_size < 1 || vocabulary_size > weights.config().vocab_size) {
     throw input_error(fmt::format("A tokenizer with {} ids does not fit a model with vocab_size {}.",
                                   vocabulary_size, weights.config().vocab_size));
   }
-  state_ = std::make_unique<State>(std::move(weights), options, vocabulary_size, pool);
+  state_ = std::make_unique<State>(std::move(weights), options, vocabulary_size, pool, type);
 }
 
 CpuLearner::~CpuLearner() = default;
@@ -155,7 +158,7 @@ Task<> CpuLearner::backward(std::unique_ptr<Tape> tape, const Coefficients& coef
   for (int step = -1; step < 0 || step < backward.step_count();) {
     step = co_await state.pool.run([&](Parallel& parallel) {
       if (!state.backward_packed) {
-        pack_backward_weights(state.weights, parallel, state.backward_weights);
+        pack_backward_weights(state.weights, state.type, parallel, state.backward_weights);
         state.backward_packed = true;
       }
       if (step < 0) backward.prepare(pass, coefficients, state.backward_weights, state.gradients);

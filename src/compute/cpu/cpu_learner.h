@@ -3,12 +3,14 @@
 #include <memory>
 
 #include "async/compute_pool.h"
+#include "compute/compute_type.h"
 #include "compute/learner.h"
 
 namespace stoker::cpu {
 
 // The Learner on this machine's processor. Works on the compute pool in slices of a few milliseconds, so that
-// the engine gets its turns during a long batch; master weights, moments and gradients are float32.
+// the engine gets its turns during a long batch; master weights, moments and gradients are float32 whatever
+// the compute type.
 //
 // Logits of ids from `vocabulary_size` on (rows of the embedding without a token) are not computed: such an
 // id in a batch is an error, and its rows never change. There is no value head: Scores::value stays empty.
@@ -17,7 +19,8 @@ namespace stoker::cpu {
 class CpuLearner final : public Learner {
  public:
   // `pool` must outlive the learner. Throws Error(kInput) when vocabulary_size does not fit the weights.
-  CpuLearner(Weights weights, const OptimizerOptions& options, int32_t vocabulary_size, ComputePool& pool);
+  CpuLearner(Weights weights, const OptimizerOptions& options, int32_t vocabulary_size, ComputePool& pool,
+             ComputeType type = ComputeType::kFloat32);
   ~CpuLearner() override;
 
   const ModelConfig& config() const override;

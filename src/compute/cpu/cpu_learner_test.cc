@@ -84,16 +84,17 @@ double reference_loss(const ModelConfig& config, std::span<const double> values,
   return loss;
 }
 
-TEST(CpuLearner, ScoresHaveTheBitsOfThePlainTwin) {
+void expect_bits_of_the_plain_twin(ComputeType type) {
   for (const ModelConfig& config : configs()) {
     const Weights weights = random_weights(config, 3);
     const Batch batch = forest(config.vocab_size, 4);
-    const Scores scores = LearnerBench(weights).score(batch);
+    const Scores scores = LearnerBench(weights, 1, {}, 0, type).score(batch);
     for (size_t n = 0; n < batch.segment.size(); ++n) {
       const int32_t s = batch.segment[n];
       const std::vector<int32_t> tokens = full_sequence(batch, s);
       const size_t row = tokens.size() - batch.segments[s].tokens.size() + batch.offset[n];
-      const std::vector<float> logits = reference::sequence_logits<float>(config, weights.values(), tokens);
+      const std::vector<float> logits =
+          reference::sequence_logits<float>(config, weights.values(), tokens, type);
       const std::span<const float> own =
           std::span(logits).subspan(row * config.vocab_size, config.vocab_size);
       EXPECT_EQ(scores.log_probability[2 * n],
@@ -102,6 +103,36 @@ TEST(CpuLearner, ScoresHaveTheBitsOfThePlainTwin) {
       EXPECT_EQ(scores.log_probability[2 * n + 1],
                 log_probability(own, batch.temperature[n], batch.target[2 * n + 1]));
     }
+  }
+}
+
+TEST(CpuLearner, ScoresHaveTheBitsOfThePlainTwin) { expect_bits_of_the_plain_twin(ComputeType::kFloat32); }
+
+TEST(CpuLearner, ScoresInBfloat16HaveTheBitsOfThePlainTwin) {
+  expect_bits_of_the_plain_twin(ComputeType::kBfloat16);
+}
+
+// The two differ in the rounding of keys and values alone when the weights are already rounded; master
+// weights keep what an update adds below the last place of bfloat16.
+TEST(CpuLearner, GradientsInBfloat16AreThoseOfRoundedWeights) {
+  for (const ModelConfig& config : configs()) {
+    const Weights weights = random_weights(config, 3);
+    Weights rounded(config);
+    std::ranges::copy(reference::rounded<float>(weights.values(), ComputeType::kBfloat16),
+                      rounded.values().begin());
+    const Batch batch = forest(config.vocab_size, 4);
+    LearnerBench brain(weights, 2, {}, 0, ComputeType::kBfloat16), plain(rounded, 2);
+    brain.accumulate(batch, 0.3f), plain.accumulate(batch, 0.3f);
+    const std::vector<float> own = brain.gradients(), expected = plain.gradients();
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < own.size(); ++i) {
+      difference += (static_cast<double>(own[i]) - expected[i]) * (own[i] - expected[i]);
+      size += static_cast<double>(expected[i]) * expected[i];
+    }
+    EXPECT_LT(std::sqrt(difference / size), 6e-2) << config.model_type;
+    EXPECT_GT(difference, 0);
+    brain.step(1e-6);
+    EXPECT_FALSE(std::ranges::equal(brain.snapshot()->values(), weights.values()));
   }
 }
 
@@ -160,16 +191,16 @@ TEST_P(CpuLearnerGradients, MatchFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(All, CpuLearnerGradients, testing::Range(0, 5));
 
-TEST(CpuLearner, BitsDoNotDependOnThreads) {
+void expect_bits_on_any_number_of_threads(ComputeType type) {
   for (const ModelConfig& config : configs()) {
     const Weights weights = random_weights(config, 21);
     const Batch batch = forest(config.vocab_size, 22);
-    LearnerBench one(weights, 1);
+    LearnerBench one(weights, 1, {}, 0, type);
     const Scores expected = one.accumulate(batch, 0.3f);
     const std::vector<float> gradients = one.gradients();
     const double norm = one.step(0.01).gradient_norm;
     for (const int threads : {2, 3}) {
-      LearnerBench many(weights, threads);
+      LearnerBench many(weights, threads, {}, 0, type);
       const Scores scores = many.accumulate(batch, 0.3f);
       EXPECT_EQ(first_difference(scores.log_probability, expected.log_probability), -1);
       EXPECT_EQ(first_difference(scores.entropy, expected.entropy), -1);
@@ -180,6 +211,12 @@ TEST(CpuLearner, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST(CpuLearner, BitsDoNotDependOnThreads) { expect_bits_on_any_number_of_threads(ComputeType::kFloat32); }
+
+TEST(CpuLearner, BitsInBfloat16DoNotDependOnThreads) {
+  expect_bits_on_any_number_of_threads(ComputeType::kBfloat16);
+}
+
 TEST(CpuLearner, BitsDoNotDependOnTheInstructionSet) {
   if (!is_supported(InstructionSet::kAvx512)) {
     GTEST_SKIP() << "This processor has no AVX-512; Kernels tests cover its tile shapes.";
@@ -187,18 +224,20 @@ TEST(CpuLearner, BitsDoNotDependOnTheInstructionSet) {
   const ModelConfig config = even_config();
   const Weights weights = random_weights(config, 23);
   const Batch batch = forest(config.vocab_size, 24);
-  std::vector<Scores> scores;
-  std::vector<uint64_t> digests;
-  for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    set_instruction_set(set);
-    LearnerBench bench(weights);
-    scores.push_back(bench.accumulate(batch, 0.3f));
-    bench.step(0.01);
-    digests.push_back(bench.snapshot()->digest());
+  for (const ComputeType type : kComputeTypes) {
+    std::vector<Scores> scores;
+    std::vector<uint64_t> digests;
+    for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+      set_instruction_set(set);
+      LearnerBench bench(weights, 1, {}, 0, type);
+      scores.push_back(bench.accumulate(batch, 0.3f));
+      bench.step(0.01);
+      digests.push_back(bench.snapshot()->digest());
+    }
+    EXPECT_EQ(first_difference(scores[0].log_probability, scores[1].log_probability), -1);
+    EXPECT_EQ(digests[0], digests[1]);
   }
   set_instruction_set(InstructionSet::kAvx512);
-  EXPECT_EQ(first_difference(scores[0].log_probability, scores[1].log_probability), -1);
-  EXPECT_EQ(digests[0], digests[1]);
 }
 
 // The same forest without sharing: each segment that is nobody's parent with all its context as one segment,
@@ -231,11 +270,13 @@ TEST(CpuLearner, SharedPromptsChangeNothing) {
   for (const ModelConfig& config : configs()) {
     const Weights weights = random_weights(config, 31);
     const Batch shared = forest(config.vocab_size, 32);
-    LearnerBench with(weights), without(weights);
-    const Scores a = with.accumulate(shared, 0.3f), b = without.accumulate(unshared(shared), 0.3f);
-    EXPECT_EQ(first_difference(a.log_probability, b.log_probability), -1);
-    EXPECT_EQ(first_difference(a.entropy, b.entropy), -1);
-    EXPECT_LT(relative_error(with.gradients(), without.gradients()), 1e-6);
+    for (const ComputeType type : kComputeTypes) {
+      LearnerBench with(weights, 1, {}, 0, type), without(weights, 1, {}, 0, type);
+      const Scores a = with.accumulate(shared, 0.3f), b = without.accumulate(unshared(shared), 0.3f);
+      EXPECT_EQ(first_difference(a.log_probability, b.log_probability), -1);
+      EXPECT_EQ(first_difference(a.entropy, b.entropy), -1);
+      EXPECT_LT(relative_error(with.gradients(), without.gradients()), 1e-6);
+    }
   }
 }
 
@@ -262,17 +303,17 @@ TEST(CpuLearner, A5_LaterTokensAndOtherSegmentsDoNotReachEarlierLogProbabilities
   EXPECT_GT(changed, 8);
 }
 
-TEST(CpuLearner, ScoresEqualTheSamplersLogProbabilitiesBitForBit) {
+void expect_bits_of_the_sampler(ComputeType type) {
   for (const ModelConfig& config : configs()) {
     const Weights weights = random_weights(config, 51);
     Batch batch;
     batch.segments.push_back({random_tokens(70, 52, config.vocab_size), -1});
     batch.segments.push_back({random_tokens(33, 53, config.vocab_size), 0});
     predict_within_segments(batch);
-    const Scores scores = LearnerBench(weights, 2).score(batch);
+    const Scores scores = LearnerBench(weights, 2, {}, 0, type).score(batch);
     SerialParallel serial;
-    DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
-    CachedSequence sequence(config, 16);
+    DecoderForward decoder(pack_weights(weights, type, serial), config.vocab_size);
+    CachedSequence sequence(config, 16, type);
     size_t n = 0;
     std::vector<float> logits(config.vocab_size);
     for (size_t s = 0; s < 2; ++s) {
@@ -289,6 +330,10 @@ TEST(CpuLearner, ScoresEqualTheSamplersLogProbabilitiesBitForBit) {
     }
     EXPECT_EQ(n, batch.segment.size());
   }
+}
+
+TEST(CpuLearner, ScoresEqualTheSamplersLogProbabilitiesBitForBit) {
+  for (const ComputeType type : kComputeTypes) expect_bits_of_the_sampler(type);
 }
 
 TEST(CpuLearner, GradientsOfMicroBatchesAddUp) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "async/parallel.h"
+#include "compute/compute_type.h"
 #include "model/weights.h"
 
 namespace stoker::cpu {
@@ -13,7 +14,8 @@ namespace stoker::cpu {
 // Weights in the layout of the matrix-multiply kernels; made once per version, immutable, shared by sampler
 // and trainer. Holds what the forward pass needs and nothing else.
 class PackedWeights;
-std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, Parallel& parallel);
+std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, ComputeType type,
+                                                  Parallel& parallel);
 int64_t version_of(const PackedWeights& weights);
 const ModelConfig& config_of(const PackedWeights& weights);
 
@@ -21,11 +23,11 @@ const ModelConfig& config_of(const PackedWeights& weights);
 // engine's block pool or a training tape. The layout inside is the kernels' own (forward_pass.h): copy whole
 // blocks or nothing.
 struct KvBlock {
-  float* data = nullptr;
+  void* data = nullptr;  // aligned to 4 bytes
   int32_t capacity = 0;
 };
-// Floats that a block of `capacity` positions takes; capacities are rounded up to a multiple of 16.
-int64_t kv_block_floats(const ModelConfig& config, int32_t capacity);
+// Bytes that a block of `capacity` positions takes; capacities are rounded up to a multiple of 16.
+int64_t kv_block_bytes(const ModelConfig& config, ComputeType type, int32_t capacity);
 
 // The first `count` positions of a block.
 struct KvRun {

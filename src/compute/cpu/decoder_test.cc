@@ -29,8 +29,8 @@ std::vector<ModelConfig> configs() {
 // All logits [tokens, vocabulary] of a sequence fed in chunks of `chunk` tokens.
 std::vector<float> decode(DecoderForward& decoder, const ModelConfig& config,
                           const std::vector<int32_t>& tokens, size_t chunk, int32_t capacity,
-                          Parallel& parallel) {
-  CachedSequence sequence(config, capacity);
+                          Parallel& parallel, ComputeType type = ComputeType::kFloat32) {
+  CachedSequence sequence(config, capacity, type);
   std::vector<float> logits(tokens.size() * config.vocab_size);
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const auto part = std::span(tokens).subspan(begin, std::min(chunk, tokens.size() - begin));
@@ -47,9 +47,14 @@ TEST(DecoderForward, GivesTheBitsOfThePlainTwin) {
   for (const ModelConfig& config : configs()) {
     const Weights weights = random_weights(config, 5);
     const std::vector<int32_t> tokens = random_tokens(45, 6, config.vocab_size);
-    DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
-    const std::vector<float> expected = reference::sequence_logits<float>(config, weights.values(), tokens);
-    EXPECT_EQ(first_difference(decode(decoder, config, tokens, tokens.size(), 64, serial), expected), -1);
+    for (const ComputeType type : kComputeTypes) {
+      DecoderForward decoder(pack_weights(weights, type, serial), config.vocab_size);
+      const std::vector<float> expected =
+          reference::sequence_logits<float>(config, weights.values(), tokens, type);
+      EXPECT_EQ(first_difference(decode(decoder, config, tokens, tokens.size(), 64, serial, type), expected),
+                -1)
+          << config.model_type << " in " << to_string(type);
+    }
   }
 }
 
@@ -58,7 +63,7 @@ TEST(DecoderForward, DoesNotDependOnChunksBlocksOrThreads) {
     const Weights weights = random_weights(config, 7);
     const std::vector<int32_t> tokens = random_tokens(150, 8, config.vocab_size);
     SerialParallel serial;
-    DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
+    DecoderForward decoder(pack_weights(weights, ComputeType::kFloat32, serial), config.vocab_size);
     const std::vector<float> expected = decode(decoder, config, tokens, tokens.size(), 160, serial);
     for (const int threads : {1, 2, 3}) {
       ThreadTeam team(threads);
@@ -72,11 +77,51 @@ TEST(DecoderForward, DoesNotDependOnChunksBlocksOrThreads) {
   }
 }
 
+TEST(DecoderForward, DoesNotDependOnChunksBlocksOrThreadsInBfloat16) {
+  for (const ModelConfig& config : configs()) {
+    const Weights weights = random_weights(config, 7);
+    const std::vector<int32_t> tokens = random_tokens(90, 8, config.vocab_size);
+    SerialParallel serial;
+    constexpr ComputeType kType = ComputeType::kBfloat16;
+    DecoderForward decoder(pack_weights(weights, kType, serial), config.vocab_size);
+    const std::vector<float> expected = decode(decoder, config, tokens, tokens.size(), 96, serial, kType);
+    ThreadTeam team(2);
+    for (const size_t chunk : {size_t{1}, size_t{7}, size_t{64}}) {
+      for (const int32_t capacity : {5, 16}) {
+        EXPECT_EQ(first_difference(decode(decoder, config, tokens, chunk, capacity, team, kType), expected),
+                  -1)
+            << "chunks of " << chunk << ", blocks of " << capacity;
+      }
+    }
+  }
+}
+
+// What a model saved in BF16 and loaded again computes.
+TEST(DecoderForward, Bfloat16OfRoundedWeightsIsThatOfTheWeights) {
+  const ModelConfig config = odd_config();
+  const Weights weights = random_weights(config, 7);
+  Weights rounded(config);
+  std::ranges::copy(reference::rounded<float>(weights.values(), ComputeType::kBfloat16),
+                    rounded.values().begin());
+  const std::vector<int32_t> tokens = random_tokens(20, 8, config.vocab_size);
+  SerialParallel serial;
+  std::vector<std::vector<float>> logits;
+  for (const Weights* w : {&weights, static_cast<const Weights*>(&rounded)}) {
+    DecoderForward decoder(pack_weights(*w, ComputeType::kBfloat16, serial), config.vocab_size);
+    logits.push_back(decode(decoder, config, tokens, 20, 32, serial, ComputeType::kBfloat16));
+  }
+  EXPECT_EQ(first_difference(logits[0], logits[1]), -1);
+  DecoderForward exact(pack_weights(weights, ComputeType::kFloat32, serial), config.vocab_size);
+  const double error = relative_error(logits[0], decode(exact, config, tokens, 20, 32, serial));
+  EXPECT_GT(error, 1e-4) << "rounding must matter for this to test anything";
+  EXPECT_LT(error, 3e-2);
+}
+
 TEST(DecoderForward, DoesNotDependOnOtherSequencesOfThePass) {
   const ModelConfig config = even_config();
   const Weights weights = random_weights(config, 9);
   SerialParallel serial;
-  DecoderForward decoder(pack_weights(weights, serial), config.vocab_size);
+  DecoderForward decoder(pack_weights(weights, ComputeType::kFloat32, serial), config.vocab_size);
   const std::vector<int32_t> tokens = random_tokens(40, 10, config.vocab_size);
   const std::vector<float> expected = decode(decoder, config, tokens, 1, 16, serial);
   for (const int threads : {1, 2, 3}) {
@@ -108,7 +153,7 @@ TEST(DecoderForward, ComputesOnlyTheRowsAndIdsThatAreAskedFor) {
   const ModelConfig config = odd_config();
   const Weights weights = random_weights(config, 11);
   SerialParallel serial;
-  const auto packed = pack_weights(weights, serial);
+  const auto packed = pack_weights(weights, ComputeType::kFloat32, serial);
   DecoderForward all(packed, config.vocab_size), some(packed, 21);
   const std::vector<int32_t> tokens = random_tokens(12, 12, config.vocab_size);
   const std::vector<float> expected = decode(all, config, tokens, tokens.size(), 16, serial);
@@ -127,8 +172,9 @@ TEST(DecoderForward, ComputesOnlyTheRowsAndIdsThatAreAskedFor) {
 TEST(DecoderForward, RefusesContextsAndTokensThatDoNotFit) {
   const ModelConfig config = odd_config();
   SerialParallel serial;
-  DecoderForward decoder(pack_weights(random_weights(config, 1), serial), config.vocab_size);
-  std::vector<float> block(kv_block_floats(config, 16));
+  DecoderForward decoder(pack_weights(random_weights(config, 1), ComputeType::kFloat32, serial),
+                         config.vocab_size);
+  std::vector<std::byte> block(kv_block_bytes(config, ComputeType::kFloat32, 16));
   std::vector<float> logits(config.vocab_size);
   const KvRun run{{block.data(), 16}, 3};
   const std::vector<int32_t> tokens = {1, 2}, outside = {1, 2, config.vocab_size}, fitting = {1, 2, 3};
@@ -139,7 +185,9 @@ TEST(DecoderForward, RefusesContextsAndTokensThatDoNotFit) {
   EXPECT_THROW(decoder.run({&unknown, 1}, row, logits.data(), serial), Error);
   EXPECT_THROW(decoder.run({&good, 1}, beyond, logits.data(), serial), Error);
   EXPECT_NO_THROW(decoder.run({&good, 1}, row, logits.data(), serial));
-  EXPECT_THROW(DecoderForward(pack_weights(random_weights(config, 1), serial), config.vocab_size + 1), Error);
+  EXPECT_THROW(DecoderForward(pack_weights(random_weights(config, 1), ComputeType::kFloat32, serial),
+                              config.vocab_size + 1),
+               Error);
 }
 
 }  // namespace

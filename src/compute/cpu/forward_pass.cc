@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "model/float_types.h"
+
 namespace stoker::cpu {
 namespace {
 
@@ -18,15 +20,31 @@ int query_block(int64_t stride, int64_t score_floats) {
   return std::clamp(static_cast<int>(score_floats / stride) / 6 * 6, 6, kMaxQueryBlock);
 }
 
-KvLayer kv_layer(const DecoderShape& shape, const float* block, int64_t positions, int layer) {
-  const int64_t plane = positions * shape.kv_width;
-  const float* keys = block + 2 * layer * plane;
-  return {keys, keys + plane};
+// `offset` elements into the keys (plane 0) or values (plane 1) of a layer.
+static const void* kv_at(const PackedWeights& weights, const void* block, int64_t positions, int layer,
+                         int plane, int64_t offset) {
+  const int64_t elements = (2 * layer + plane) * positions * weights.shape.kv_width + offset;
+  return static_cast<const std::byte*>(block) + elements * bytes_of(weights.type);
 }
 
-int64_t kv_block_floats(const ModelConfig& config, int32_t capacity) {
+RightMatrix keys_of(const PackedWeights& weights, const void* block, int64_t positions, int layer,
+                    int kv_head, int from) {
+  const DecoderShape& s = weights.shape;
+  const int64_t offset = from * s.kv_width + kv_head * s.head_padded * kLanes;
+  return {kv_at(weights, block, positions, layer, 0, offset), s.kv_width * kLanes, kLanes, weights.type};
+}
+
+RightMatrix values_of(const PackedWeights& weights, const void* block, int64_t positions, int layer,
+                      int kv_head, int from) {
+  const DecoderShape& s = weights.shape;
+  const int pair = weights.type == ComputeType::kFloat32 ? 1 : 2;
+  const int64_t offset = from * s.kv_width + kv_head * s.head_padded * pair;
+  return {kv_at(weights, block, positions, layer, 1, offset), kLanes * pair, s.kv_width, weights.type};
+}
+
+int64_t kv_block_bytes(const ModelConfig& config, ComputeType type, int32_t capacity) {
   const DecoderShape shape(config);
-  return 2 * shape.layers * padded(capacity) * shape.kv_width;
+  return 2 * shape.layers * padded(capacity) * shape.kv_width * bytes_of(type);
 }
 
 float cap_scores(const DecoderShape& shape, int columns, float* scores) {
@@ -55,20 +73,63 @@ void make_attention_tasks(const DecoderShape& shape, ForwardRows& rows) {
 void embed(const PackedWeights& weights, const ForwardRows& rows, int begin, int end, float* output) {
   const int64_t width = weights.shape.hidden_padded;
   const float scale = weights.shape.embedding_scale;
+  const PackedMatrix& embedding = weights.embedding();
   for (int r = begin; r < end; ++r) {
-    std::memcpy(output + r * width, weights.embedding.data() + rows.token[r] * width, sizeof(float) * width);
+    embedding.read_column(rows.token[r], output + r * width);
     if (scale != 1) kernels().scale(static_cast<int>(width), scale, output + r * width);
   }
 }
 
-static void store_key_value(const DecoderShape& shape, int layer, const KvSlot& slot, const float* key,
-                            const float* value) {
-  const int64_t plane = slot.positions * shape.kv_width;
-  float* keys = slot.block + 2 * layer * plane + slot.position / kLanes * kLanes * shape.kv_width +
-                slot.position % kLanes;
-  for (int64_t j = 0; j < shape.kv_width; ++j) keys[j * kLanes] = key[j];
-  float* values = slot.block + (2 * layer + 1) * plane + slot.position * shape.kv_width;
-  std::memcpy(values, value, sizeof(float) * shape.kv_width);
+namespace {
+
+// Where the numbers of one slot lie in a layer of its block.
+template <typename Element>
+struct SlotView {
+  Element *keys, *values;
+};
+template <typename Element>
+SlotView<Element> slot_view(const DecoderShape& shape, int layer, const KvSlot& slot) {
+  const int64_t plane = slot.positions * shape.kv_width, panel = slot.position / kLanes * kLanes;
+  Element* keys = static_cast<Element*>(slot.block) + 2 * layer * plane;
+  Element* values = keys + plane;
+  if constexpr (sizeof(Element) == sizeof(float)) {
+    return {keys + panel * shape.kv_width + slot.position % kLanes, values + slot.position * shape.kv_width};
+  }
+  return {keys + panel * shape.kv_width + slot.position % kLanes * 2,
+          values + slot.position / 2 * 2 * shape.kv_width + slot.position % 2};
+}
+
+void store_key_value(const PackedWeights& weights, int layer, const KvSlot& slot, const float* key,
+                     const float* value) {
+  const int64_t width = weights.shape.kv_width;
+  if (weights.type == ComputeType::kFloat32) {
+    const SlotView<float> to = slot_view<float>(weights.shape, layer, slot);
+    for (int64_t j = 0; j < width; ++j) to.keys[j * kLanes] = key[j];
+    std::memcpy(to.values, value, sizeof(float) * width);
+    return;
+  }
+  const SlotView<uint16_t> to = slot_view<uint16_t>(weights.shape, layer, slot);
+  for (int64_t j = 0; j < width; ++j) {
+    to.keys[j / 2 * 2 * kLanes + j % 2] = float_to_brain(key[j]);
+    to.values[2 * j] = float_to_brain(value[j]);
+  }
+}
+
+}  // namespace
+
+void load_key_value(const PackedWeights& weights, int layer, const KvSlot& slot, float* key, float* value) {
+  const int64_t width = weights.shape.kv_width;
+  if (weights.type == ComputeType::kFloat32) {
+    const SlotView<float> from = slot_view<float>(weights.shape, layer, slot);
+    for (int64_t j = 0; j < width; ++j) key[j] = from.keys[j * kLanes];
+    std::memcpy(value, from.values, sizeof(float) * width);
+    return;
+  }
+  const SlotView<uint16_t> from = slot_view<uint16_t>(weights.shape, layer, slot);
+  for (int64_t j = 0; j < width; ++j) {
+    key[j] = brain_to_float(from.keys[j / 2 * 2 * kLanes + j % 2]);
+    value[j] = brain_to_float(from.values[2 * j]);
+  }
 }
 
 void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
@@ -96,7 +157,7 @@ void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows
                      cosine, sine, activations.query + row * s.query_width);
       k.rotate_heads(s.kv_heads, s.head_dim, qkv + s.query_width,
                      w.k_norm.empty() ? nullptr : w.k_norm.data(), s.epsilon, cosine, sine, key);
-      store_key_value(s, layer, rows.slot[row], key, qkv + s.query_width + s.kv_width);
+      store_key_value(weights, layer, rows.slot[row], key, qkv + s.query_width + s.kv_width);
     }
   }
 }
@@ -131,11 +192,10 @@ static void attend_block(const PackedWeights& weights, int layer, const Sequence
   const float* query = activations.query + first * s.query_width + block.head * s.head_padded;
   float* out = activations.attention + first * s.query_width + block.head * s.head_padded;
   for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
-    const KvLayer kv = kv_layer(s, run.block, run.positions, layer);
     // Whole panels: what a panel holds beyond `count` is overwritten by the next run or not looked at.
     k.matmul(block.rows, s.head_dim, static_cast<int>(padded(count)), {query, block.row_stride, 1},
-             {kv.keys + from * s.kv_width + kv_head * s.head_padded * kLanes, s.kv_width * kLanes, kLanes},
-             scores + column, score_stride, Write::kStore);
+             keys_of(weights, run.block, run.positions, layer, kv_head, from), scores + column, score_stride,
+             Write::kStore);
   });
   float inverse_sum[kMaxQueryBlock];
   const bool decoding = block.end - block.begin == 1;
@@ -153,10 +213,9 @@ static void attend_block(const PackedWeights& weights, int layer, const Sequence
   }
   Write write = Write::kStore;
   for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
-    const KvLayer kv = kv_layer(s, run.block, run.positions, layer);
     k.matmul(block.rows, count, static_cast<int>(s.head_padded), {scores + column, score_stride, 1},
-             {kv.values + from * s.kv_width + kv_head * s.head_padded, kLanes, s.kv_width}, out,
-             block.out_stride, write);
+             values_of(weights, run.block, run.positions, layer, kv_head, from), out, block.out_stride,
+             write);
     write = Write::kContinue;
   });
   for (int r = 0; r < block.rows; ++r) {

@@ -15,11 +15,14 @@ namespace stoker::cpu {
 //
 // Keys and values lie in KvBlocks. Inside a layer of a block, positions are rounded up to 16 and
 //   keys   [positions / 16][kv_width][16]: panels, the right operand of Q K^T;
-//   values [positions][kv_width]:          rows, the right operand of P V.
+//   values [positions][kv_width]:          rows, the right operand of P V;
+// in float32, and in bfloat16 with the depths of the products in pairs:
+//   keys   [positions / 16][kv_width / 2][16][2];
+//   values [positions / 2][kv_width][2].
 
 // `count` positions of a block from `start`, a multiple of 16.
 struct ContextRun {
-  const float* block = nullptr;
+  const void* block = nullptr;
   int64_t positions = 0;  // of the block, padded
   int start = 0;
   int count = 0;
@@ -35,7 +38,7 @@ struct Sequence {
 
 // Where a row's key and value go.
 struct KvSlot {
-  float* block = nullptr;
+  void* block = nullptr;
   int64_t positions = 0;
   int position = 0;
 };
@@ -73,11 +76,14 @@ struct LayerActivations {
   float* output = nullptr;         // [M, hidden_padded] residual stream after the MLP
 };
 
-struct KvLayer {
-  const float* keys;
-  const float* values;
-};
-KvLayer kv_layer(const DecoderShape& shape, const float* block, int64_t positions, int layer);
+// Keys and values of a layer in a block of `positions` positions, under one KV head, from the position `from`
+// on, a multiple of 16: the right operands of Q K^T and P V.
+RightMatrix keys_of(const PackedWeights& weights, const void* block, int64_t positions, int layer,
+                    int kv_head, int from);
+RightMatrix values_of(const PackedWeights& weights, const void* block, int64_t positions, int layer,
+                      int kv_head, int from);
+// The key and the value [kv_width] in a slot, widened.
+void load_key_value(const PackedWeights& weights, int layer, const KvSlot& slot, float* key, float* value);
 
 // Scratch of one thread; grows as needed.
 struct ForwardScratch {

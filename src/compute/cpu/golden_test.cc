@@ -170,7 +170,7 @@ TEST(Golden, Stories260KGivesTheRecordedLogProbabilitiesAndGreedyText) {
   const std::vector<Json>& ids = golden.at("greedy_ids").as_array();
   const std::vector<Json>& expected = golden.at("logprob_T1").as_array();
   SerialParallel serial;
-  DecoderForward decoder(pack_weights(weights, serial), weights.config().vocab_size);
+  DecoderForward decoder(pack_weights(weights, ComputeType::kFloat32, serial), weights.config().vocab_size);
   CachedSequence sequence(weights.config(), 64);
   std::vector<float> logits(weights.config().vocab_size);
   int32_t token = static_cast<int32_t>(golden.at("start_token").as_int());
@@ -185,43 +185,76 @@ TEST(Golden, Stories260KGivesTheRecordedLogProbabilitiesAndGreedyText) {
 }
 
 // Models as transformers wrote them, with its logits and gradients: src/model/goldens/make_families.py.
-class FamilyGolden : public testing::TestWithParam<const char*> {};
-
-TEST_P(FamilyGolden, LogitsAndGradientsAreThoseOfTransformers) {
-  const std::filesystem::path folder =
-      std::filesystem::path(STOKER_SOURCE_DIR) / "src/model/goldens/families" / GetParam();
-  const SafetensorsFile golden(folder / "golden.safetensors");
-  const auto numbers = [&](const std::string& name) {
-    const TensorView& view = *golden.find(name);
-    std::vector<float> values(view.data.size() / sizeof(float));
+class FamilyGolden : public testing::TestWithParam<const char*> {
+ protected:
+  std::vector<float> numbers(const std::string& name) const {
+    const TensorView& view = *golden_.find(name);
+    std::vector<float> values(view.data.size() / (view.type == TensorType::kBF16 ? 2 : 4));
     copy_to_float(view, values);
     return values;
-  };
-  const Weights weights = load_model_weights(folder);
-  std::vector<int32_t> ids(golden.find("ids")->data.size() / sizeof(int32_t));
-  std::memcpy(ids.data(), golden.find("ids")->data.data(), ids.size() * sizeof(int32_t));
-  const int32_t vocabulary = weights.config().vocab_size;
-  SerialParallel serial;
-  DecoderForward decoder(pack_weights(weights, serial), vocabulary);
-  CachedSequence sequence(weights.config(), 16);
-  const SequenceChunk chunk = sequence.append(ids);
-  std::vector<int32_t> rows(ids.size());
-  std::iota(rows.begin(), rows.end(), 0);
-  std::vector<float> logits(ids.size() * vocabulary);
-  decoder.run({&chunk, 1}, rows, logits.data(), serial);
-  EXPECT_LT(relative_error(logits, numbers("logits")), 5e-6);
+  }
 
-  LearnerBench bench(weights);
-  Batch batch;
-  batch.segments.push_back({ids, -1});
-  predict_within_segments(batch);
-  ForwardResult result = bench.forward(batch);
-  const float count = static_cast<float>(batch.segment.size());
-  bench.backward(std::move(result.tape), {std::vector<float>(batch.segment.size(), -1 / count), {}, {}});
-  for (size_t t = 0; t < weights.manifest().size(); ++t) {
-    const std::string& name = weights.manifest()[t].name;
-    EXPECT_LT(relative_error(bench.learner().gradients().tensor(t), numbers("gradient." + name)), 2e-5)
-        << name;
+  std::vector<float> logits(ComputeType type) const {
+    const int32_t vocabulary = weights_.config().vocab_size;
+    SerialParallel serial;
+    DecoderForward decoder(pack_weights(weights_, type, serial), vocabulary);
+    CachedSequence sequence(weights_.config(), 16, type);
+    const std::vector<int32_t> tokens = ids();
+    const SequenceChunk chunk = sequence.append(tokens);
+    std::vector<int32_t> rows(tokens.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<float> result(tokens.size() * vocabulary);
+    decoder.run({&chunk, 1}, rows, result.data(), serial);
+    return result;
+  }
+
+  // Of the mean loss, in the order of the manifest.
+  Weights gradients(ComputeType type) const {
+    LearnerBench bench(weights_, 1, {}, 0, type);
+    Batch batch;
+    batch.segments.push_back({ids(), -1});
+    predict_within_segments(batch);
+    ForwardResult result = bench.forward(batch);
+    const float count = static_cast<float>(batch.segment.size());
+    bench.backward(std::move(result.tape), {std::vector<float>(batch.segment.size(), -1 / count), {}, {}});
+    return bench.learner().gradients();
+  }
+
+  std::vector<int32_t> ids() const {
+    std::vector<int32_t> ids(golden_.find("ids")->data.size() / sizeof(int32_t));
+    std::memcpy(ids.data(), golden_.find("ids")->data.data(), ids.size() * sizeof(int32_t));
+    return ids;
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(STOKER_SOURCE_DIR) / "src/model/goldens/families" / GetParam();
+  const SafetensorsFile golden_{folder_ / "golden.safetensors"};
+  const Weights weights_ = load_model_weights(folder_);
+};
+
+TEST_P(FamilyGolden, LogitsAndGradientsAreThoseOfTransformers) {
+  EXPECT_LT(relative_error(logits(ComputeType::kFloat32), numbers("logits")), 5e-6);
+  const Weights own = gradients(ComputeType::kFloat32);
+  for (size_t t = 0; t < own.manifest().size(); ++t) {
+    const std::string& name = own.manifest()[t].name;
+    EXPECT_LT(relative_error(own.tensor(t), numbers("gradient." + name)), 2e-5) << name;
+  }
+}
+
+// PyTorch rounds every intermediate result to bfloat16, Stoker only weights, keys and values: it must lie
+// nearer to the float32 numbers than PyTorch does, and no farther from PyTorch's than both errors together.
+TEST_P(FamilyGolden, LogitsAndGradientsInBfloat16AreThoseOfTransformersWithinItsRounding) {
+  const auto expect_near = [&](std::span<const float> own, const std::string& name) {
+    const std::vector<float> exact = numbers(name), theirs = numbers("bfloat16." + name);
+    const double own_error = relative_error(own, exact), their_error = relative_error(theirs, exact);
+    EXPECT_LT(own_error, their_error) << name;
+    EXPECT_LT(own_error, 2e-2) << name;
+    EXPECT_LT(relative_error(own, theirs), 1.2 * (own_error + their_error)) << name;
+  };
+  expect_near(logits(ComputeType::kBfloat16), "logits");
+  const Weights own = gradients(ComputeType::kBfloat16);
+  for (size_t t = 0; t < own.manifest().size(); ++t) {
+    expect_near(own.tensor(t), "gradient." + own.manifest()[t].name);
   }
 }
 
@@ -241,7 +274,7 @@ TEST(Golden, ExportedModelsGiveTheLogitsOfTransformers) {
     for (const Json& id : golden.at(family).at("ids").as_array())
       ids.push_back(static_cast<int32_t>(id.as_int()));
     const int32_t vocabulary = weights.config().vocab_size;
-    DecoderForward decoder(pack_weights(weights, serial), vocabulary);
+    DecoderForward decoder(pack_weights(weights, ComputeType::kFloat32, serial), vocabulary);
     CachedSequence sequence(weights.config(), 64);
     const SequenceChunk chunk = sequence.append(ids);
     std::vector<int32_t> rows(ids.size());

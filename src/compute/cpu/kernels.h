@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "compute/compute_type.h"
 #include "compute/cpu/instruction_set.h"
 
 namespace stoker::cpu {
@@ -25,11 +26,15 @@ struct LeftMatrix {
   int64_t depth_stride = 1;
 };
 
-// B[k, j] = data[j / 16 * panel_stride + k * depth_stride + j % 16]. Whole panels are read.
+// In float32: B[k, j] = data[j / 16 * panel_stride + k * depth_stride + j % 16].
+// In bfloat16 two depths lie side by side, so that one shift or one mask widens a vector of them:
+//   B[k, j] = data[j / 16 * panel_stride + k / 2 * 2 * depth_stride + j % 16 * 2 + k % 2].
+// Strides count elements. Whole panels are read, and the whole last pair of an odd depth.
 struct RightMatrix {
-  const float* data = nullptr;
+  const void* data = nullptr;
   int64_t panel_stride = 0;
   int64_t depth_stride = kLanes;
+  ComputeType type = ComputeType::kFloat32;
 };
 
 enum class Write {

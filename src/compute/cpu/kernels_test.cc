@@ -9,6 +9,7 @@
 #include "compute/cpu/log_softmax.h"
 #include "compute/cpu/reference.h"
 #include "compute/cpu/test_support.h"
+#include "model/float_types.h"
 
 namespace stoker::cpu {
 
@@ -50,6 +51,17 @@ std::vector<float> panels_of(const std::vector<float>& w, int n, int k) {
   return result;
 }
 
+// The same in bfloat16, depths in pairs; of an odd depth the last one's partner is NaN.
+std::vector<uint16_t> bfloat16_panels_of(const std::vector<float>& w, int n, int k) {
+  const int pairs = (k + 1) / 2;
+  std::vector<uint16_t> result(padded(n) * pairs * 2, 0x7FC0);
+  for (int j = 0; j < n; ++j) {
+    for (int d = 0; d < k; ++d)
+      result[(j / 16 * pairs + d / 2) * 32 + j % 16 * 2 + d % 2] = float_to_brain(w[j * k + d]);
+  }
+  return result;
+}
+
 std::vector<float> transposed(const std::vector<float>& x, int rows, int columns) {
   std::vector<float> result(x.size());
   for (int i = 0; i < rows; ++i) {
@@ -67,6 +79,29 @@ TEST(Kernels, MatmulHasTheBitsOfThePlainTwinForEveryShape) {
           const std::vector<float> panels = panels_of(w, n, depth), columns = transposed(x, m, depth);
           const std::vector<float> expected = reference::linear<float>(x, w, m, n, depth);
           const RightMatrix right{panels.data(), int64_t{depth} * 16, 16};
+          std::vector<float> c(m * n, 5.0f), by_columns(m * n, 5.0f);
+          k->matmul(m, depth, n, {x.data(), depth, 1}, right, c.data(), n, Write::kStore);
+          k->matmul(m, depth, n, {columns.data(), 1, m}, right, by_columns.data(), n, Write::kStore);
+          ASSERT_EQ(first_difference(c, expected), -1) << k->name << " " << m << " x " << n << " x " << depth;
+          ASSERT_EQ(first_difference(by_columns, expected), -1)
+              << k->name << " " << m << " x " << n << " x " << depth;
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, MatmulOfBfloat16HasTheBitsOfThePlainTwinForEveryShape) {
+  for (const Kernels* k : tables()) {
+    for (const int m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25, 47}) {
+      for (const int n : {1, 15, 16, 17, 48, 64, 70}) {
+        for (const int depth : {1, 2, 5, 16, 33}) {
+          const std::vector<float> x = random_floats(m * depth, m + 1), w = random_floats(n * depth, n + 2);
+          const std::vector<uint16_t> panels = bfloat16_panels_of(w, n, depth);
+          const std::vector<float> columns = transposed(x, m, depth);
+          const std::vector<float> expected =
+              reference::linear<float>(x, reference::rounded<float>(w, ComputeType::kBfloat16), m, n, depth);
+          const RightMatrix right{panels.data(), int64_t{depth + 1} / 2 * 32, 16, ComputeType::kBfloat16};
           std::vector<float> c(m * n, 5.0f), by_columns(m * n, 5.0f);
           k->matmul(m, depth, n, {x.data(), depth, 1}, right, c.data(), n, Write::kStore);
           k->matmul(m, depth, n, {columns.data(), 1, m}, right, by_columns.data(), n, Write::kStore);

@@ -13,8 +13,62 @@ struct Output {
 // Which stride of A is 1: over the depth (activations) or over the rows (transposed or packed activations).
 enum class LeftLayout { kRows, kColumns };
 
-template <int kRows, int kPanels, LeftLayout kLayout>
-static void matmul_tile(int depth, const float* a, int64_t a_stride, const float* b, int64_t b_panel_stride,
+// sum += one depth of A, read through `left`, times one of B; `left` moves on.
+template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
+STOKER_INLINE void multiply_depth(const float* (&left)[kPointers], int64_t a_stride,
+                                  const V16 (&right)[kPanels], V16 (&sum)[kRows][kPanels]) {
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kRows; ++i) {
+    const V16 factor = splat(kLayout == LeftLayout::kRows ? left[i / 3][i % 3 * a_stride] : left[0][i]);
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kPanels; ++j) sum[i][j] = fma(factor, right[j], sum[i][j]);
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kPointers; ++i) left[i] += kLayout == LeftLayout::kRows ? 1 : a_stride;
+}
+
+// All depths of a tile, B in float32.
+template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
+STOKER_INLINE void multiply_depths(int depth, const float* (&left)[kPointers], int64_t a_stride,
+                                   const float* b, int64_t panel_stride, int64_t depth_stride,
+                                   V16 (&sum)[kRows][kPanels]) {
+#pragma clang loop unroll_count(4)
+  for (int k = 0; k < depth; ++k) {
+    V16 right[kPanels];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kPanels; ++j) right[j] = load(b + j * panel_stride);
+    multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
+    b += depth_stride;
+  }
+}
+
+// The same with B in bfloat16, two depths at a time.
+template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
+STOKER_INLINE void multiply_depths(int depth, const float* (&left)[kPointers], int64_t a_stride,
+                                   const Bfloat16* b, int64_t panel_stride, int64_t depth_stride,
+                                   V16 (&sum)[kRows][kPanels]) {
+  V16 right[kPanels];
+  int k = 0;
+#pragma clang loop unroll_count(2)
+  for (; k + 2 <= depth; k += 2) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kPanels; ++j) right[j] = load_even(b + j * panel_stride);
+    multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
+    // Read again rather than kept: with the accumulators there is no register left for it.
+    if constexpr (kRows * kPanels > 4) asm("" : "+r"(b));
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kPanels; ++j) right[j] = load_odd(b + j * panel_stride);
+    multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
+    b += 2 * depth_stride;
+  }
+  if (k == depth) return;
+#pragma clang loop unroll(full)
+  for (int j = 0; j < kPanels; ++j) right[j] = load_even(b + j * panel_stride);
+  multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
+}
+
+template <typename Element, int kRows, int kPanels, LeftLayout kLayout>
+static void matmul_tile(int depth, const float* a, int64_t a_stride, const Element* b, int64_t b_panel_stride,
                         int64_t b_depth_stride, const Output& output) {
   const Output c = output;
   V16 sum[kRows][kPanels];
@@ -43,21 +97,8 @@ static void matmul_tile(int depth, const float* a, int64_t a_stride, const float
       __builtin_prefetch(c.base + i * c.stride + 16 * j, 0);
     }
   }
-#pragma clang loop unroll_count(4)
-  for (int k = 0; k < depth; ++k) {
-    V16 right[kPanels];
-#pragma clang loop unroll(full)
-    for (int j = 0; j < kPanels; ++j) right[j] = load(b + j * b_panel_stride);
-#pragma clang loop unroll(full)
-    for (int i = 0; i < kRows; ++i) {
-      const V16 factor = splat(kLayout == LeftLayout::kRows ? left[i / 3][i % 3 * a_stride] : left[0][i]);
-#pragma clang loop unroll(full)
-      for (int j = 0; j < kPanels; ++j) sum[i][j] = fma(factor, right[j], sum[i][j]);
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < kPointers; ++i) left[i] += kLayout == LeftLayout::kRows ? 1 : a_stride;
-    b += b_depth_stride;
-  }
+  multiply_depths<kRows, kPanels, kPointers, kLayout>(depth, left, a_stride, b, b_panel_stride,
+                                                      b_depth_stride, sum);
 #pragma clang loop unroll(full)
   for (int i = 0; i < kRows; ++i) {
 #pragma clang loop unroll(full)
@@ -68,7 +109,8 @@ static void matmul_tile(int depth, const float* a, int64_t a_stride, const float
   }
 }
 
-using MatmulTile = void (*)(int, const float*, int64_t, const float*, int64_t, int64_t, const Output&);
+template <typename Element>
+using MatmulTile = void (*)(int, const float*, int64_t, const Element*, int64_t, int64_t, const Output&);
 
 // How many panels a tile of `rows` rows takes: enough accumulators to hide the latency of a fused
 // multiply-add.
@@ -79,39 +121,42 @@ constexpr int tile_panels(int rows) {
   return kTilePanels;
 }
 
-template <int kRows, LeftLayout kLayout>
-constexpr MatmulTile tile_of(int panels) {
-  if (panels == 1) return matmul_tile<kRows, 1, kLayout>;
+template <typename Element, int kRows, LeftLayout kLayout>
+constexpr MatmulTile<Element> tile_of(int panels) {
+  if (panels == 1) return matmul_tile<Element, kRows, 1, kLayout>;
   if constexpr (tile_panels(kRows) >= 2) {
-    if (panels == 2) return matmul_tile<kRows, 2, kLayout>;
+    if (panels == 2) return matmul_tile<Element, kRows, 2, kLayout>;
   }
   if constexpr (tile_panels(kRows) >= 3) {
-    if (panels == 3) return matmul_tile<kRows, 3, kLayout>;
+    if (panels == 3) return matmul_tile<Element, kRows, 3, kLayout>;
   }
   if constexpr (tile_panels(kRows) >= 4) {
-    if (panels == 4) return matmul_tile<kRows, 4, kLayout>;
+    if (panels == 4) return matmul_tile<Element, kRows, 4, kLayout>;
   }
   return nullptr;
 }
 
-template <LeftLayout kLayout>
+template <typename Element, LeftLayout kLayout>
 struct TileTable {
-  MatmulTile tile[13][5] = {};
+  MatmulTile<Element> tile[13][5] = {};
 
   template <int kRows>
   constexpr void fill() {
     for (int panels = 1; panels <= tile_panels(kRows); ++panels)
-      tile[kRows][panels] = tile_of<kRows, kLayout>(panels);
+      tile[kRows][panels] = tile_of<Element, kRows, kLayout>(panels);
     if constexpr (kRows < kTileRows) fill<kRows + 1>();
   }
   constexpr TileTable() { fill<1>(); }
 };
-static constexpr TileTable<LeftLayout::kRows> kRowTiles;
-static constexpr TileTable<LeftLayout::kColumns> kColumnTiles;
+template <typename Element>
+static constexpr TileTable<Element, LeftLayout::kRows> kRowTiles;
+template <typename Element>
+static constexpr TileTable<Element, LeftLayout::kColumns> kColumnTiles;
 
 // The last columns of C when they do not fill a panel: through a copy, because tiles are whole.
-static void matmul_partial_panel(MatmulTile tile, int rows, int depth, int columns, const float* a,
-                                 int64_t a_stride, const float* b, int64_t b_depth_stride, Output c) {
+template <typename Element>
+static void matmul_partial_panel(MatmulTile<Element> tile, int rows, int depth, int columns, const float* a,
+                                 int64_t a_stride, const Element* b, int64_t b_depth_stride, Output c) {
   alignas(64) float copy[kTileRows * 16];
   if (c.write != Write::kStore) {
     for (int i = 0; i < rows; ++i) store(copy + 16 * i, load_partial(c.base + i * c.stride, columns, 0.0f));
@@ -121,9 +166,10 @@ static void matmul_partial_panel(MatmulTile tile, int rows, int depth, int colum
 }
 
 // Rows [0, rows) of C through all panels, in tiles of equal height as far as that goes.
+template <typename Element>
 static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
   const bool by_rows = a.depth_stride == 1;
-  const auto& table = by_rows ? kRowTiles.tile : kColumnTiles.tile;
+  const auto& table = by_rows ? kRowTiles<Element>.tile : kColumnTiles<Element>.tile;
   const int64_t a_stride = by_rows ? a.row_stride : a.depth_stride;
   const int full_panels = columns / 16;
   const int rest = columns % 16;
@@ -134,14 +180,14 @@ static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMat
   for (int panel = 0; panel < full_panels + (rest > 0);) {
     const bool partial = panel == full_panels;
     const int panels = partial ? 1 : (full_panels - panel < step ? full_panels - panel : step);
-    const float* right = b.data + panel * b.panel_stride;
+    const Element* right = static_cast<const Element*>(b.data) + panel * b.panel_stride;
     int row = 0;
     for (int t = 0; t < tiles; ++t) {
       const int count = tile_rows + (t < larger_tiles);
       const float* left = a.data + row * a.row_stride;
       const int64_t at = row * c.stride + 16 * panel;
       const Output out{c.base + at, c.data + at, c.stride, c.write};
-      const MatmulTile tile = table[count][panels];
+      const MatmulTile<Element> tile = table[count][panels];
       if (partial) {
         matmul_partial_panel(tile, count, depth, rest, left, a_stride, right, b.depth_stride, out);
       } else {
@@ -160,8 +206,13 @@ static void matmul_blocks(int rows, int depth, int columns, LeftMatrix a, RightM
   for (int row = 0; row < rows; row += block) {
     const int count = rows - row < block ? rows - row : block;
     const int64_t at = row * c.stride;
-    matmul_rows(count, depth, columns, {a.data + row * a.row_stride, a.row_stride, a.depth_stride}, b,
-                {c.base + at, c.data + at, c.stride, c.write});
+    const LeftMatrix left{a.data + row * a.row_stride, a.row_stride, a.depth_stride};
+    const Output out{c.base + at, c.data + at, c.stride, c.write};
+    if (b.type == ComputeType::kFloat32) {
+      matmul_rows<float>(count, depth, columns, left, b, out);
+    } else {
+      matmul_rows<Bfloat16>(count, depth, columns, left, b, out);
+    }
   }
 }
 

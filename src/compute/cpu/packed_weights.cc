@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 #include "base/error.h"
+#include "model/float_types.h"
 #include "model/rope.h"
 
 namespace stoker::cpu {
@@ -67,37 +68,110 @@ int64_t total_rows(const Sources& sources) {
   return rows;
 }
 
-// Panels over the rows of W: y = x W^T.
-void pack_forward(const Sources& sources, PackedMatrix& packed) {
-  const int64_t depth = sources.front().padded_columns(), rows = total_rows(sources);
+// Makes room in `packed` for depth x columns elements.
+void reserve(int64_t depth, int64_t columns, ComputeType type, PackedMatrix& packed) {
   packed.depth = static_cast<int>(depth);
-  packed.columns = static_cast<int>(rows);
-  float* out = packed.buffer.reserve(rows * depth);
+  packed.columns = static_cast<int>(columns);
+  packed.type = type;
+  packed.buffer.reserve(depth * columns * bytes_of(type) / bytes_of(ComputeType::kFloat32));
+}
+
+// 16 rows [16, depth] as a panel.
+void pack_panel(const float* in, int64_t depth, float* out) {
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int j = 0; j < kLanes; ++j) out[k * kLanes + j] = in[j * depth + k];
+  }
+}
+void pack_panel(const float* in, int64_t depth, uint16_t* out) {
+  for (int64_t k = 0; k < depth; k += 2) {
+    for (int j = 0; j < kLanes; ++j) {
+      out[k * kLanes + 2 * j] = float_to_brain(in[j * depth + k]);
+      out[k * kLanes + 2 * j + 1] = float_to_brain(in[j * depth + k + 1]);
+    }
+  }
+}
+
+// Panels over the rows of W, the first at panel `first_panel` of `packed`: y = x W^T.
+template <typename Element>
+void pack_forward_panels(const Source& source, int64_t first_panel, PackedMatrix& packed) {
+  const Padded matrix(source);
+  const int64_t depth = packed.depth;
+  auto* out = reinterpret_cast<Element*>(packed.buffer.data()) + first_panel * depth * kLanes;
+  for (int64_t row = 0; row < matrix.rows(); row += kLanes, out += depth * kLanes) {
+    pack_panel(matrix.row(row), depth, out);
+  }
+}
+
+void pack_forward(const Sources& sources, ComputeType type, PackedMatrix& packed) {
+  reserve(sources.front().padded_columns(), total_rows(sources), type, packed);
+  int64_t panel = 0;
+  for (const Source& source : sources) {
+    if (type == ComputeType::kFloat32) {
+      pack_forward_panels<float>(source, panel, packed);
+    } else {
+      pack_forward_panels<uint16_t>(source, panel, packed);
+    }
+    panel += source.padded_rows() / kLanes;
+  }
+}
+
+// A matrix of the size of the vocabulary, all threads at once.
+void pack_vocabulary(const Source& source, ComputeType type, Parallel& parallel, PackedMatrix& packed) {
+  constexpr int kSlice = 1024;
+  reserve(source.padded_columns(), source.padded_rows(), type, packed);
+  parallel.for_each((source.rows + kSlice - 1) / kSlice, [&](int i) {
+    Source slice = source;
+    slice.data += int64_t{i} * kSlice * source.columns;
+    slice.rows = slice.row_group = std::min(kSlice, source.rows - i * kSlice);
+    if (type == ComputeType::kFloat32) {
+      pack_forward_panels<float>(slice, int64_t{i} * kSlice / kLanes, packed);
+    } else {
+      pack_forward_panels<uint16_t>(slice, int64_t{i} * kSlice / kLanes, packed);
+    }
+  });
+}
+
+// Sixteen elements of row `r`, which is one of a pair, of a panel over the columns of W.
+void pack_lanes(const float* in, int64_t r, float* panel) {
+  std::memcpy(panel + r * kLanes, in, sizeof(float) * kLanes);
+}
+void pack_lanes(const float* in, int64_t r, uint16_t* panel) {
+  uint16_t* out = panel + r / 2 * 2 * kLanes + r % 2;
+  for (int j = 0; j < kLanes; ++j) out[2 * j] = float_to_brain(in[j]);
+}
+
+// Panels over the columns of W: dx = dy W.
+template <typename Element>
+void pack_backward_panels(const Sources& sources, PackedMatrix& packed) {
+  const int64_t columns = packed.columns, depth = packed.depth;
+  auto* out = reinterpret_cast<Element*>(packed.buffer.data());
+  int64_t row = 0;
   for (const Source& source : sources) {
     const Padded matrix(source);
-    for (int64_t panel = 0; panel < matrix.rows(); panel += kLanes, out += depth * kLanes) {
-      const float* in = matrix.row(panel);
-      for (int64_t k = 0; k < depth; ++k) {
-        for (int j = 0; j < kLanes; ++j) out[k * kLanes + j] = in[j * depth + k];
+    for (int64_t r = 0; r < matrix.rows(); ++r, ++row) {
+      for (int64_t panel = 0; panel < columns; panel += kLanes) {
+        pack_lanes(matrix.row(r) + panel, row, out + panel * depth);
       }
     }
   }
 }
 
-// Panels over the columns of W: dx = dy W.
-void pack_backward(const Sources& sources, PackedMatrix& packed) {
-  const int64_t columns = sources.front().padded_columns(), depth = total_rows(sources);
-  packed.depth = static_cast<int>(depth);
-  packed.columns = static_cast<int>(columns);
-  float* out = packed.buffer.reserve(depth * columns);
-  for (const Source& source : sources) {
-    const Padded matrix(source);
-    for (int64_t r = 0; r < matrix.rows(); ++r, out += kLanes) {
-      for (int64_t panel = 0; panel < columns; panel += kLanes) {
-        std::memcpy(out + panel * depth, matrix.row(r) + panel, sizeof(float) * kLanes);
-      }
-    }
+void pack_backward(const Sources& sources, ComputeType type, PackedMatrix& packed) {
+  reserve(total_rows(sources), sources.front().padded_columns(), type, packed);
+  if (type == ComputeType::kFloat32) {
+    pack_backward_panels<float>(sources, packed);
+  } else {
+    pack_backward_panels<uint16_t>(sources, packed);
   }
+}
+
+// A norm's or bias's parameters in the compute type.
+std::vector<float> rounded(std::span<const float> values, ComputeType type) {
+  std::vector<float> result(values.begin(), values.end());
+  if (type == ComputeType::kBfloat16) {
+    for (float& value : result) value = brain_to_float(float_to_brain(value));
+  }
+  return result;
 }
 
 std::vector<float> padded_vector(std::span<const float> values, int group) {
@@ -107,10 +181,12 @@ std::vector<float> padded_vector(std::span<const float> values, int group) {
 }
 
 // The factors of an RMSNorm, padded with zeros.
-std::vector<float> norm_factors(const ModelConfig& config, std::span<const float> weight, int group) {
-  if (!config.norm_plus_one) return padded_vector(weight, group);
-  std::vector<float> factors(weight.begin(), weight.end());
-  for (float& factor : factors) factor += 1.0f;
+std::vector<float> norm_factors(const ModelConfig& config, ComputeType type, std::span<const float> weight,
+                                int group) {
+  std::vector<float> factors = rounded(weight, type);
+  if (config.norm_plus_one) {
+    for (float& factor : factors) factor += 1.0f;
+  }
   return padded_vector(factors, group);
 }
 
@@ -134,15 +210,15 @@ Sources down_of(const Weights& weights, const LayerTensors& t) {
   const ModelConfig& c = weights.config();
   return {plain(weights.tensor(t.down), c.hidden_size, c.intermediate_size)};
 }
-Sources head_of(const Weights& weights, const DecoderTensors& tensors) {
+Source vocabulary_of(const Weights& weights, int tensor) {
   const ModelConfig& c = weights.config();
-  return {plain(weights.tensor(tensors.head), c.vocab_size, c.hidden_size)};
+  return plain(weights.tensor(tensor), c.vocab_size, c.hidden_size);
 }
 
-void pack_layer(const Weights& weights, const LayerTensors& t, PackedLayer& layer) {
+void pack_layer(const Weights& weights, ComputeType type, const LayerTensors& t, PackedLayer& layer) {
   const ModelConfig& c = weights.config();
   const auto norm = [&](int tensor, int width) {
-    return tensor < 0 ? std::vector<float>() : norm_factors(c, weights.tensor(tensor), width);
+    return tensor < 0 ? std::vector<float>() : norm_factors(c, type, weights.tensor(tensor), width);
   };
   layer.attention_norm = norm(t.attention_norm, c.hidden_size);
   layer.mlp_norm = norm(t.mlp_norm, c.hidden_size);
@@ -152,16 +228,31 @@ void pack_layer(const Weights& weights, const LayerTensors& t, PackedLayer& laye
   layer.k_norm = norm(t.k_norm, c.head_dim);
   for (const int tensor : {t.q_bias, t.k_bias, t.v_bias}) {
     if (tensor < 0) continue;
-    const std::vector<float> bias = padded_vector(weights.tensor(tensor), c.head_dim);
+    const std::vector<float> bias = padded_vector(rounded(weights.tensor(tensor), type), c.head_dim);
     layer.qkv_bias.insert(layer.qkv_bias.end(), bias.begin(), bias.end());
   }
-  pack_forward(qkv_of(weights, t), layer.qkv);
-  pack_forward(output_of(weights, t), layer.output);
-  pack_forward(gate_up_of(weights, t), layer.gate_up);
-  pack_forward(down_of(weights, t), layer.down);
+  pack_forward(qkv_of(weights, t), type, layer.qkv);
+  pack_forward(output_of(weights, t), type, layer.output);
+  pack_forward(gate_up_of(weights, t), type, layer.gate_up);
+  pack_forward(down_of(weights, t), type, layer.down);
 }
 
 }  // namespace
+
+void PackedMatrix::read_column(int index, float* out) const {
+  const int64_t panel = int64_t{index} / kLanes * depth * kLanes;
+  const int lane = index % kLanes;
+  if (type == ComputeType::kFloat32) {
+    const float* in = buffer.data() + panel + lane;
+    for (int64_t k = 0; k < depth; ++k) out[k] = in[k * kLanes];
+    return;
+  }
+  const auto* in = reinterpret_cast<const uint16_t*>(buffer.data()) + panel + 2 * lane;
+  for (int64_t k = 0; k < depth; k += 2) {
+    out[k] = brain_to_float(in[k * kLanes]);
+    out[k + 1] = brain_to_float(in[k * kLanes + 1]);
+  }
+}
 
 DecoderShape::DecoderShape(const ModelConfig& c)
     : layers(c.num_hidden_layers),
@@ -279,48 +370,41 @@ RopeTables rope_tables(const ModelConfig& config) {
   return tables;
 }
 
-std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, Parallel& parallel) {
+std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, ComputeType type,
+                                                  Parallel& parallel) {
   const ModelConfig& config = weights.config();
   const DecoderTensors tensors(weights.manifest(), config);
-  auto packed = std::make_shared<PackedWeights>(config, weights.version());
+  auto packed = std::make_shared<PackedWeights>(config, weights.version(), type);
   const RopeTables ropes = rope_tables(config);
   packed->layers.resize(config.num_hidden_layers);
   for (int l = 0; l < config.num_hidden_layers; ++l) {
     packed->layers[l].window = config.window(l);
     packed->layers[l].rope = config.window(l) > 0 ? ropes.local : ropes.global;
   }
-  parallel.for_each(config.num_hidden_layers + 2, [&](int i) {
-    if (i < config.num_hidden_layers) {
-      pack_layer(weights, tensors.layers[i], packed->layers[i]);
-    } else if (i == config.num_hidden_layers) {
-      const int64_t width = packed->shape.hidden_padded;
-      const std::span<const float> rows = weights.tensor(tensors.embedding);
-      packed->embedding.zeros(config.vocab_size * width);
-      for (int r = 0; r < config.vocab_size; ++r) {
-        std::memcpy(packed->embedding.data() + r * width, rows.data() + int64_t{r} * config.hidden_size,
-                    sizeof(float) * config.hidden_size);
-      }
-      packed->final_norm = norm_factors(config, weights.tensor(tensors.final_norm), config.hidden_size);
-    } else {
-      pack_forward(head_of(weights, tensors), packed->head);
-    }
-  });
+  parallel.for_each(config.num_hidden_layers,
+                    [&](int i) { pack_layer(weights, type, tensors.layers[i], packed->layers[i]); });
+  packed->final_norm = norm_factors(config, type, weights.tensor(tensors.final_norm), config.hidden_size);
+  pack_vocabulary(vocabulary_of(weights, tensors.head), type, parallel, packed->head);
+  if (tensors.embedding != tensors.head) {
+    pack_vocabulary(vocabulary_of(weights, tensors.embedding), type, parallel, packed->untied_embedding);
+  }
   return packed;
 }
 
-void pack_backward_weights(const Weights& weights, Parallel& parallel, BackwardWeights& packed) {
+void pack_backward_weights(const Weights& weights, ComputeType type, Parallel& parallel,
+                           BackwardWeights& packed) {
   const DecoderTensors tensors(weights.manifest(), weights.config());
   const int layers = weights.config().num_hidden_layers;
   packed.layers.resize(layers);
   parallel.for_each(layers + 1, [&](int i) {
     if (i == layers) {
-      pack_backward(head_of(weights, tensors), packed.head);
+      pack_backward({vocabulary_of(weights, tensors.head)}, type, packed.head);
       return;
     }
-    pack_backward(qkv_of(weights, tensors.layers[i]), packed.layers[i].qkv);
-    pack_backward(output_of(weights, tensors.layers[i]), packed.layers[i].output);
-    pack_backward(gate_up_of(weights, tensors.layers[i]), packed.layers[i].gate_up);
-    pack_backward(down_of(weights, tensors.layers[i]), packed.layers[i].down);
+    pack_backward(qkv_of(weights, tensors.layers[i]), type, packed.layers[i].qkv);
+    pack_backward(output_of(weights, tensors.layers[i]), type, packed.layers[i].output);
+    pack_backward(gate_up_of(weights, tensors.layers[i]), type, packed.layers[i].gate_up);
+    pack_backward(down_of(weights, tensors.layers[i]), type, packed.layers[i].down);
   });
 }
 

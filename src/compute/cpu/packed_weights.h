@@ -34,13 +34,16 @@ struct DecoderShape {
 };
 
 // A matrix [columns, depth] (a linear layer: [out, in]) as right operand of Kernels::matmul: panels of 16
-// columns, [columns / 16][depth][16].
+// columns, [columns / 16][depth][16] in float32, [columns / 16][depth / 2][16][2] in bfloat16.
 struct PackedMatrix {
-  int depth = 0;
+  int depth = 0;    // padded
   int columns = 0;  // padded
-  FloatBuffer buffer;
+  ComputeType type = ComputeType::kFloat32;
+  FloatBuffer buffer;  // of bytes_of(type) an element
 
-  RightMatrix right() const { return {buffer.data(), int64_t{depth} * kLanes, kLanes}; }
+  RightMatrix right() const { return {buffer.data(), int64_t{depth} * kLanes, kLanes, type}; }
+  // Column `index` [depth], widened: the row of an embedding.
+  void read_column(int index, float* out) const;
 };
 
 // Cosines and sines of the rotary angles of each position, times a factor; angles in double precision.
@@ -85,16 +88,20 @@ struct PackedLayer {
 
 class PackedWeights {
  public:
-  PackedWeights(const ModelConfig& config, int64_t version)
-      : config(config), shape(config), version(version) {}
+  PackedWeights(const ModelConfig& config, int64_t version, ComputeType type)
+      : config(config), shape(config), version(version), type(type) {}
 
   ModelConfig config;
   DecoderShape shape;
   int64_t version;
-  FloatBuffer embedding;  // [vocab, hidden_padded]
+  ComputeType type;
   std::vector<PackedLayer> layers;
   std::vector<float> final_norm;  // [hidden_padded]
   PackedMatrix head;
+  PackedMatrix untied_embedding;  // empty when the head is the embedding
+
+  // A column [hidden_padded] an id.
+  const PackedMatrix& embedding() const { return untied_embedding.depth > 0 ? untied_embedding : head; }
 };
 
 // The weights as right operands of the products that carry gradients back to activations: dX = dY W.
@@ -105,7 +112,8 @@ struct BackwardWeights {
   std::vector<BackwardLayer> layers;
   PackedMatrix head;
 };
-void pack_backward_weights(const Weights& weights, Parallel& parallel, BackwardWeights& packed);
+void pack_backward_weights(const Weights& weights, ComputeType type, Parallel& parallel,
+                           BackwardWeights& packed);
 
 // Indices into weight_manifest of the tensors of each layer; -1: absent.
 struct LayerTensors {

@@ -55,7 +55,7 @@ void expect_greedy(const std::filesystem::path& model, const std::filesystem::pa
   const Weights weights = load_model_weights(model);
   const ModelConfig& config = weights.config();
   ThreadTeam team(2);
-  DecoderForward decoder(pack_weights(weights, team), config.vocab_size);
+  DecoderForward decoder(pack_weights(weights, ComputeType::kFloat32, team), config.vocab_size);
   double worst = 0;
   int tokens = 0, ties = 0;
   for (const Json& row : json_lines(golden)) {
@@ -102,7 +102,7 @@ TEST(RealModels, Gemma3ScoresALongTextAsTheFloat64Program) {
   const Weights weights = load_model_weights(model);
   ThreadTeam team(2);
   const int32_t vocabulary = weights.config().vocab_size;
-  DecoderForward decoder(pack_weights(weights, team), vocabulary);
+  DecoderForward decoder(pack_weights(weights, ComputeType::kFloat32, team), vocabulary);
   for (const Json& row : json_lines(golden)) {
     if (row.at("variant").as_string() != "numpy_float64") continue;
     const std::vector<int32_t> ids = integers(row.at("ids"));

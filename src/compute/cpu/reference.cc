@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 #include "compute/cpu/kernels.h"
+#include "model/float_types.h"
 #include "model/rope.h"
 #include "model/weights.h"
 
@@ -58,6 +59,14 @@ T lane_sum(std::span<const T> a, std::span<const T> b) {
     for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
   return lanes[0];
+}
+
+template <typename T>
+std::vector<T> rounded(std::span<const T> values, ComputeType type) {
+  std::vector<T> result(values.begin(), values.end());
+  if (type == ComputeType::kFloat32) return result;
+  for (T& value : result) value = brain_to_float(float_to_brain(static_cast<float>(value)));
+  return result;
 }
 
 template <typename T>
@@ -249,12 +258,12 @@ std::vector<T> norm_rows(const ModelConfig& c, std::span<const T> x, std::span<c
 }
 
 template <typename T>
-std::vector<T> self_attention(const ModelConfig& c, const Tensors<T>& tensors, int layer,
+std::vector<T> self_attention(const ModelConfig& c, const Tensors<T>& tensors, ComputeType type, int layer,
                               std::span<const T> x, int tokens) {
   const int size = c.head_dim, kv_heads = c.num_key_value_heads, heads = c.num_attention_heads;
   const std::vector<T> q = project(c, tensors, layer, 'q', x, tokens, heads);
-  const std::vector<T> k = project(c, tensors, layer, 'k', x, tokens, kv_heads);
-  const std::vector<T> v = project(c, tensors, layer, 'v', x, tokens, kv_heads);
+  const std::vector<T> k = rounded<T>(project(c, tensors, layer, 'k', x, tokens, kv_heads), type);
+  const std::vector<T> v = rounded<T>(project(c, tensors, layer, 'v', x, tokens, kv_heads), type);
   const double scalar = c.query_pre_attn_scalar > 0 ? c.query_pre_attn_scalar : size;
   AttentionScores scores{static_cast<float>(1.0 / std::sqrt(scalar)), c.attn_logit_softcapping, 0};
   std::vector<T> out;
@@ -283,12 +292,13 @@ void add(std::vector<T>& x, const std::vector<T>& y) {
 
 // One layer on the residual stream x [tokens, hidden_size].
 template <typename T>
-void run_layer(const ModelConfig& c, const Tensors<T>& tensors, int layer, int m, std::vector<T>& x) {
+void run_layer(const ModelConfig& c, const Tensors<T>& tensors, ComputeType type, int layer, int m,
+               std::vector<T>& x) {
   const int d = c.hidden_size, f = c.intermediate_size;
   const auto norm = [&](const std::vector<T>& rows, const char* name) {
     return norm_rows<T>(c, rows, tensors(layer, fmt::format("{}_layernorm.weight", name)));
   };
-  const std::vector<T> attended = self_attention<T>(c, tensors, layer, norm(x, "input"), m);
+  const std::vector<T> attended = self_attention<T>(c, tensors, type, layer, norm(x, "input"), m);
   std::vector<T> out = linear<T>(attended, tensors(layer, "self_attn.o_proj.weight"), m, d, c.query_size());
   add(x, c.sandwich_norm ? norm(out, "post_attention") : out);
   const std::vector<T> b = norm(x, c.sandwich_norm ? "pre_feedforward" : "post_attention");
@@ -305,8 +315,9 @@ void run_layer(const ModelConfig& c, const Tensors<T>& tensors, int layer, int m
 
 template <typename T>
 std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
-                               std::span<const int32_t> tokens) {
-  const Tensors<T> tensors(c, values);
+                               std::span<const int32_t> tokens, ComputeType type) {
+  const std::vector<T> parameters = rounded(values, type);
+  const Tensors<T> tensors(c, parameters);
   const int m = static_cast<int>(tokens.size()), d = c.hidden_size;
   const std::span<const T> embedding = tensors("model.embed_tokens.weight");
   std::vector<T> x;
@@ -318,7 +329,7 @@ std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
     const T scale = static_cast<T>(static_cast<float>(std::sqrt(static_cast<double>(d))));
     for (T& value : x) value *= scale;
   }
-  for (int l = 0; l < c.num_hidden_layers; ++l) run_layer(c, tensors, l, m, x);
+  for (int l = 0; l < c.num_hidden_layers; ++l) run_layer(c, tensors, type, l, m, x);
   const std::vector<T> hidden = norm_rows<T>(c, x, tensors("model.norm.weight"));
   const std::span<const T> head = c.tie_word_embeddings ? embedding : tensors("lm_head.weight");
   std::vector<T> logits = linear<T>(hidden, head, m, c.vocab_size, d);
@@ -331,6 +342,7 @@ std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
 
 #define STOKER_INSTANTIATE(T)                                                                        \
   template T lane_sum<T>(std::span<const T>, std::span<const T>);                                    \
+  template std::vector<T> rounded<T>(std::span<const T>, ComputeType);                               \
   template std::vector<T> linear<T>(std::span<const T>, std::span<const T>, int, int, int);          \
   template std::vector<T> rms_norm<T>(std::span<const T>, std::span<const T>, float);                \
   template void rotate<T>(std::span<T>, int, std::span<const double>, float);                        \
@@ -342,7 +354,7 @@ std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
   template T log_probability<T>(std::span<const T>, T, int32_t);                                     \
   template T entropy<T>(std::span<const T>, T);                                                      \
   template std::vector<T> sequence_logits<T>(const ModelConfig&, std::span<const T>,                 \
-                                             std::span<const int32_t>);
+                                             std::span<const int32_t>, ComputeType);
 STOKER_INSTANTIATE(float)
 STOKER_INSTANTIATE(double)
 #undef STOKER_INSTANTIATE

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "compute/compute_type.h"
 #include "model/config.h"
 
 namespace stoker::cpu::reference {
@@ -66,9 +67,13 @@ T log_probability(std::span<const T> logits, T temperature, int32_t id);
 template <typename T>
 T entropy(std::span<const T> logits, T temperature);
 
+// `values` as the compute type holds them.
+template <typename T>
+std::vector<T> rounded(std::span<const T> values, ComputeType type);
+
 // Logits [tokens, vocab_size] of a sequence from position 0. `values`: all weights in manifest order.
 template <typename T>
 std::vector<T> sequence_logits(const ModelConfig& config, std::span<const T> values,
-                               std::span<const int32_t> tokens);
+                               std::span<const int32_t> tokens, ComputeType type = ComputeType::kFloat32);
 
 }  // namespace stoker::cpu::reference

@@ -46,6 +46,8 @@ inline int64_t first_difference(const std::vector<float>& a, const std::vector<f
   return -1;
 }
 
+inline constexpr ComputeType kComputeTypes[] = {ComputeType::kFloat32, ComputeType::kBfloat16};
+
 // Largest |a - b| over the largest |b|.
 inline double relative_error(std::span<const float> a, std::span<const float> b) {
   double difference = 0, size = 1e-30;
@@ -137,9 +139,9 @@ inline void predict_within_segments(Batch& batch) {
 class LearnerBench {
  public:
   explicit LearnerBench(const Weights& weights, int threads = 1, const OptimizerOptions& options = {},
-                        int32_t vocabulary = 0)
+                        int32_t vocabulary = 0, ComputeType type = ComputeType::kFloat32)
       : pool_(threads),
-        learner_(weights, options, vocabulary == 0 ? weights.config().vocab_size : vocabulary, pool_) {}
+        learner_(weights, options, vocabulary == 0 ? weights.config().vocab_size : vocabulary, pool_, type) {}
 
   CpuLearner& learner() { return learner_; }
   Scores score(const Batch& batch, WeightsPtr weights = nullptr) {
@@ -174,15 +176,15 @@ class LearnerBench {
 // One sequence with its own cache in blocks, for DecoderForward.
 class CachedSequence {
  public:
-  CachedSequence(const ModelConfig& config, int32_t block_capacity)
-      : config_(config), capacity_(block_capacity) {}
+  CachedSequence(const ModelConfig& config, int32_t block_capacity, ComputeType type = ComputeType::kFloat32)
+      : capacity_(block_capacity), block_floats_(kv_block_bytes(config, type, block_capacity) / 4) {}
 
   // Grows the cache for `count` more tokens; the chunk is valid until the next call.
   SequenceChunk append(std::span<const int32_t> tokens) {
     const int32_t position = length_;
     length_ += static_cast<int32_t>(tokens.size());
     while (static_cast<int32_t>(blocks_.size()) * capacity_ < length_) {
-      blocks_.push_back(std::vector<float>(static_cast<size_t>(kv_block_floats(config_, capacity_)), NAN));
+      blocks_.emplace_back(static_cast<size_t>(block_floats_), NAN);
     }
     runs_.clear();
     for (int32_t start = 0; start < length_; start += capacity_) {
@@ -192,8 +194,8 @@ class CachedSequence {
   }
 
  private:
-  ModelConfig config_;
   int32_t capacity_;
+  int64_t block_floats_;
   int32_t length_ = 0;
   std::vector<std::vector<float>> blocks_;
   std::vector<KvRun> runs_;

@@ -67,7 +67,8 @@ void TrainingPass::lay_out_segments(const Batch& batch) {
     trees_[tree[s]].work += int64_t{tokens} * (2 * before + tokens) / 2 + 64;
     for (int a = s; a >= 0; a = batch.segments[a].parent) ++run_count;
   }
-  float* block = kv_.reserve(2 * weights_->shape.layers * key_positions_ * weights_->shape.kv_width);
+  const int64_t elements = 2 * weights_->shape.layers * key_positions_ * weights_->shape.kv_width;
+  float* block = kv_.reserve(elements * bytes_of(weights_->type) / bytes_of(ComputeType::kFloat32));
   runs_.clear();
   runs_.reserve(run_count);
   for (int s = 0; s < count; ++s) {

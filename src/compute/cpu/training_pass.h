@@ -42,7 +42,6 @@ class TrainingPass {
   int64_t key_positions() const { return key_positions_; }
   const ForwardRows& forward_rows() const { return rows_; }
   const LayerActivations& layer(int l) const { return layers_[l]; }
-  const float* kv_block() const { return kv_.data(); }
   const float* hidden() const { return layers_.back().output; }  // [M, hidden_padded]
   const std::vector<Tree>& trees() const { return trees_; }
 

@@ -7,11 +7,23 @@ typedef int I16 __attribute__((vector_size(64)));
 typedef float V8 __attribute__((vector_size(32)));
 typedef float V4 __attribute__((vector_size(16)));
 typedef float V16Unaligned __attribute__((vector_size(64), aligned(4), may_alias));
+typedef unsigned U16 __attribute__((vector_size(64)));
+typedef unsigned U16Unaligned __attribute__((vector_size(64), aligned(4), may_alias));
+typedef unsigned short Bfloat16;  // its bits
 
 #define STOKER_INLINE [[gnu::always_inline]] static inline
 
 STOKER_INLINE V16 load(const float* p) { return *reinterpret_cast<const V16Unaligned*>(p); }
 STOKER_INLINE void store(float* p, V16 v) { *reinterpret_cast<V16Unaligned*>(p) = v; }
+// Of sixteen pairs of bfloat16 the first of each, and the second, widened.
+STOKER_INLINE V16 load_even(const Bfloat16* p) {
+  const U16 bits = *reinterpret_cast<const U16Unaligned*>(p) << 16;
+  return reinterpret_cast<const V16&>(bits);
+}
+STOKER_INLINE V16 load_odd(const Bfloat16* p) {
+  const U16 bits = *reinterpret_cast<const U16Unaligned*>(p) & 0xFFFF0000u;
+  return reinterpret_cast<const V16&>(bits);
+}
 STOKER_INLINE V16 splat(float x) { return V16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 STOKER_INLINE V16 fma(V16 a, V16 b, V16 c) { return __builtin_elementwise_fma(a, b, c); }
 STOKER_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
