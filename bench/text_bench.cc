@@ -1,10 +1,13 @@
 // Tokenizers: megabytes a second on one thread, 8 MB of distinct documents each encoded once, then decoded.
+// The bridge: microseconds to render and encode a tool's result of 50 tokens behind conversations of several
+// lengths.
 //
 //   text_bench [--json FILE] [--write FOLDER] [--peers FILE]
 //
 // --write leaves the documents in FOLDER, a JSON string a line, for bench/text_peers.py, which measures
 // Hugging Face's tokenizers on them; --peers reads its figures as baselines. The public tokenizers of
-// ../shared/data are measured, the demo's where they are absent. Times are processor time of the thread.
+// ../shared/data are measured, the demo's where they are absent. Times are processor time of the thread; of
+// bridges, the median of many.
 
 #include <fmt/core.h>
 #include <zlib.h>
@@ -24,6 +27,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/utf8.h"
+#include "text/template_renderer.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_builder.h"
 
@@ -245,9 +249,80 @@ void measure(const NamedTokenizer& of, const std::string& kind, const Documents&
                 "MB/s",
                 peer == peers.end() ? std::nullopt : std::optional(peer->second),
                 {}});
+    if (peer != peers.end())
+      report.add(name + "_ratio", static_cast<double>(bytes) / 1e6 / seconds / peer->second, "");
   };
   add("encode", encode_seconds);
   add("decode", decode_seconds);
+}
+
+// The public model whose template goes with each tokenizer, and what its special tokens are.
+struct ModelTemplate {
+  const char* tokenizer;
+  const char* file;  // in ../shared/data/chat-templates
+  SpecialTokenNames tokens;
+};
+const std::vector<ModelTemplate>& model_templates() {
+  static const std::vector<ModelTemplate> all = {
+      {"qwen3", "Qwen-Qwen3-0.6B.jinja", {{"eos_token", "<|im_end|>"}}},
+      {"llama3_1",
+       "meta-llama-Llama-3.1-8B-Instruct.jinja",
+       {{"bos_token", "<|begin_of_text|>"}, {"eos_token", "<|eot_id|>"}}},
+      {"gemma3",
+       "google-gemma-3-chat_template.json",
+       {{"bos_token", "<bos>"}, {"eos_token", "<end_of_turn>"}}}};
+  return all;
+}
+
+// A conversation of at least `count` tokens that ends with the assistant's call of a tool: a question and
+// its answer again and again.
+std::vector<int32_t> conversation(const TemplateRenderer& renderer, const std::string& words, size_t count) {
+  auto says = [](Role role, const std::string& content) { return Message{.role = role, .content = content}; };
+  std::vector<Message> messages = {says(Role::kUser, words)};
+  std::vector<int32_t> ids = renderer.render(messages, {}, true)->ids;
+  auto append = [&](const std::vector<int32_t>& more) { ids.insert(ids.end(), more.begin(), more.end()); };
+  std::vector<int32_t> answer = renderer.tokenizer().encode(words);
+  std::vector<int32_t> call =
+      renderer.tokenizer().encode("{\"name\": \"look\", \"parameters\": {\"at\": \"harbor\"}}");
+  answer.push_back(renderer.stop_tokens()[0]);
+  call.push_back(renderer.stop_tokens()[0]);
+  while (ids.size() + call.size() < count) {
+    append(answer);
+    append(std::get<RenderedTokens>(*renderer.bridge(ids, messages)).ids);
+  }
+  append(call);
+  return ids;
+}
+
+void measure_bridge(const NamedTokenizer& of, const ModelTemplate& model, FigureReport& report) {
+  ChatTemplate chat_template = ChatTemplate::load(shared_data() / "chat-templates" / model.file);
+  chat_template.set_special_tokens(model.tokens);
+  TemplateRenderer renderer(of.tokenizer, std::move(chat_template));
+  // Natural text: a question of about 300 tokens, a result of 50.
+  std::string words = english(kMessageBytes * 12).front();
+  words = words.substr(words.find_first_not_of(" \n"));  // blanks at its ends some templates trim
+  words.resize(words.find_last_not_of(" \n") + 1);
+  std::vector<int32_t> some = of.tokenizer->encode(words);
+  some.resize(50);
+  const std::vector<Message> result = {{.role = Role::kTool, .content = of.tokenizer->decode(some)}};
+  // In turn, so that what else the machine does slows all lengths alike.
+  std::map<size_t, std::vector<int32_t>> conversations;
+  for (size_t count : {3'000, 30'000, 300'000}) conversations[count] = conversation(renderer, words, count);
+  std::map<size_t, std::vector<double>> seconds;
+  for (int i = 0; i < 401; ++i) {
+    for (const auto& [count, ids] : conversations) {
+      double start = thread_seconds();
+      Result<Bridge> bridge = renderer.bridge(ids, result);
+      seconds[count].push_back(thread_seconds() - start);
+      if (!bridge || !std::holds_alternative<RenderedTokens>(*bridge))
+        throw internal_error(fmt::format("{} rewrites a conversation that only grows", model.file));
+    }
+  }
+  for (auto& [count, times] : seconds) {
+    std::nth_element(times.begin(), times.begin() + 200, times.end());
+    report.add(fmt::format("{}_bridge_{}", of.name, count), times[200] * 1e6, "us");
+  }
+  report.add(of.name + "_bridge_growth", seconds[300'000][200] / seconds[30'000][200], "");
 }
 
 void write_corpora(const fs::path& folder) {
@@ -278,6 +353,9 @@ int run(int argument_count, char** arguments) {
   const std::map<std::string, double> peers = read_peers(options["--peers"]);
   auto measure_all = [&](const NamedTokenizer& of) {
     for (const auto& [kind, documents] : texts) measure(of, kind, documents, peers, report);
+    for (const ModelTemplate& model : model_templates()) {
+      if (model.tokenizer == of.name) measure_bridge(of, model, report);
+    }
   };
   for (const std::string& name : tokenizer_names()) measure_all(load(name, report));
   if (tokenizer_names().empty()) {

@@ -368,4 +368,32 @@ void merge_figures(const fs::path& output, const std::vector<fs::path>& inputs) 
   write_file_atomic(output, Json(std::move(all)).dump_pretty() + "\n");
 }
 
+void count_tests(const fs::path& output, const std::vector<fs::path>& inputs) {
+  std::map<std::string, double> counts = {{"tests", 0}, {"tests_failed", 0}, {"tests_skipped", 0}};
+  const std::vector<std::string_view> described = {"name",   "file", "line",      "value_param", "type_param",
+                                                   "status", "time", "timestamp", "result",      "classname"};
+  for (const fs::path& input : inputs) {
+    Json report = Json::parse(read_file(input), input.string());
+    for (const Json& suite : report.at("testsuites").as_array()) {
+      for (const Json& test : suite.at("testsuite").as_array()) {
+        if (test.at("status") != Json("RUN")) continue;
+        ++counts["tests"];
+        counts["tests_skipped"] += test.at("result") == Json("SKIPPED");
+        counts["tests_failed"] += test.find("failures") != nullptr;
+        for (const auto& [name, value] : test.as_object()) {
+          if (!value.is_string() || std::find(described.begin(), described.end(), name) != described.end())
+            continue;
+          char* end = nullptr;
+          double number = std::strtod(value.as_string().c_str(), &end);
+          if (*end == '\0' && end != value.as_string().c_str()) counts[name] += number;
+        }
+      }
+    }
+  }
+  Json::Array figures;
+  for (const auto& [name, count] : counts)
+    figures.push_back(Json::object({{"name", name}, {"value", count}, {"unit", ""}}));
+  write_file_atomic(output, Json(std::move(figures)).dump_pretty() + "\n");
+}
+
 }  // namespace stoker

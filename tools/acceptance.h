@@ -57,4 +57,8 @@ class Acceptance {
 // Concatenates JSON lists of figures into one file.
 void merge_figures(const std::filesystem::path& output, const std::vector<std::filesystem::path>& inputs);
 
+// Counts of GoogleTest reports (--gtest_output=json:FILE) as figures: tests run, tests_failed, tests_skipped,
+// and for each property that tests record as a number the sum of it.
+void count_tests(const std::filesystem::path& output, const std::vector<std::filesystem::path>& inputs);
+
 }  // namespace stoker

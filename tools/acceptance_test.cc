@@ -285,6 +285,24 @@ TEST_F(AcceptanceTree, AMeasurementWithoutValuesLeavesAGoodRecord) {
   EXPECT_EQ(record("after").at("value").as_double(), 1.0);
 }
 
+TEST(CountTests, SumsResultsAndRecordedNumbers) {
+  TestFolder folder;
+  folder.write("a.json", R"({"testsuites": [{"name": "S", "testsuite": [
+    {"name": "one", "status": "RUN", "result": "COMPLETED", "time": "0.5s", "strings": "200", "note": "x"},
+    {"name": "two", "status": "RUN", "result": "COMPLETED", "strings": "3", "failures": [{"failure": "no"}]}]}]})");
+  folder.write("b.json", R"({"testsuites": [{"name": "T", "testsuite": [
+    {"name": "three", "status": "RUN", "result": "SKIPPED", "line": 7},
+    {"name": "four", "status": "NOTRUN", "result": "SUPPRESSED", "strings": "9"}]}]})");
+  count_tests(folder.path() / "figures.json", {folder.path() / "a.json", folder.path() / "b.json"});
+  Json figures = Json::parse(read_file(folder.path() / "figures.json"));
+  std::string found;
+  for (const Json& figure : figures.as_array())
+    found += figure.at("name").as_string() + "=" + std::to_string(figure.at("value").as_int()) + " ";
+  EXPECT_EQ(found, "strings=203 tests=3 tests_failed=1 tests_skipped=1 ");
+  folder.write("a.json", "{}");
+  EXPECT_THROW(count_tests(folder.path() / "f.json", {folder.path() / "a.json"}), Error);
+}
+
 // The tables of this tree are read as they are.
 TEST(AcceptanceTables, OfThisTreeAreValid) {
   size_t tables = 0;

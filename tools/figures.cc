@@ -2,6 +2,7 @@
 //   figures accept AREA [NAME] [--again]
 //   figures accept --list [AREA]
 //   figures merge OUTPUT INPUT...
+//   figures tests OUTPUT REPORT...       counts of GoogleTest's JSON reports
 
 #include <fmt/core.h>
 
@@ -43,11 +44,13 @@ int run(std::vector<std::string> arguments) {
   std::string verb = arguments.empty() ? "" : arguments.front();
   if (!arguments.empty()) arguments.erase(arguments.begin());
   if (verb == "accept") return accept(arguments);
-  if (verb == "merge" && arguments.size() >= 2) {
-    merge_figures(arguments.front(), {arguments.begin() + 1, arguments.end()});
+  if ((verb == "merge" || verb == "tests") && arguments.size() >= 2) {
+    (verb == "merge" ? merge_figures : count_tests)(arguments.front(),
+                                                    {arguments.begin() + 1, arguments.end()});
     return 0;
   }
-  throw input_error("Usage: figures accept ... | figures merge OUTPUT INPUT...");
+  throw input_error(
+      "Usage: figures accept ... | figures merge OUTPUT INPUT... | figures tests OUTPUT REPORT...");
 }
 
 }  // namespace

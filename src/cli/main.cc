@@ -138,11 +138,13 @@ void add_text_render(CLI::App& text, TextRenderArguments& arguments,
     verb.add_option("--date", arguments.date, "The day that strftime_now tells, 2024-07-26 without it");
     verb.add_option("FILE", arguments.input, "Input; standard input without it");
   };
-  auto* render = text.add_subcommand("render", "Messages to text and tokens: an object a line in and out");
+  const std::string wrong_rows = ". A wrong row gives an error, and exit status 2 when all are read";
+  auto* render =
+      text.add_subcommand("render", "Messages to text and tokens: an object a line in and out" + wrong_rows);
   add_options(*render);
   render->callback([&] { chosen = [&](InterruptWatch&) { return run_text_render(arguments); }; });
   auto* bridge = text.add_subcommand(
-      "bridge", "What new messages add to the tokens so far: an object a line in and out");
+      "bridge", "What new messages add to the tokens so far: an object a line in and out" + wrong_rows);
   add_options(*bridge);
   bridge->callback([&] { chosen = [&](InterruptWatch&) { return run_text_bridge(arguments); }; });
 }

@@ -83,7 +83,7 @@ Json problem_to_json(const std::optional<ParseProblem>& problem) {
 std::string arguments_json(const ParsedCall& call) {
   Result<Json> written = Json::try_parse(call.arguments_text);
   bool as_written = written && without_duplicates(*written) == *written;
-  return as_written ? one_line_json(call.arguments_text) : call.call.arguments.dump();
+  return as_written ? one_line_json(call.arguments_text) : python_json(call.call.arguments);
 }
 
 Json delta_to_json(const TurnDelta& delta) {
@@ -124,12 +124,12 @@ std::string turn_json(const ParsedTurn& turn, const ParseLine& line) {
     out += i == 0 ? "{\"name\": " : ", {\"name\": ";
     append_json_string(out, call.call.name);
     out += ", \"arguments\": " + arguments_json(call);
-    if (!call.call.id.empty()) out += ", \"id\": " + Json(call.call.id).dump();
-    out += ", \"problem\": " + problem_to_json(tool_problem(call, line)).dump() + "}";
+    if (!call.call.id.empty()) out += ", \"id\": " + python_json(Json(call.call.id));
+    out += ", \"problem\": " + python_json(problem_to_json(tool_problem(call, line))) + "}";
   }
   Json problems = Json::array();
   for (const ParseProblem& problem : turn.problems) problems.as_array().push_back(problem_to_json(problem));
-  return out + "], \"problems\": " + problems.dump();
+  return out + "], \"problems\": " + python_json(problems);
 }
 
 }  // namespace
@@ -137,7 +137,8 @@ std::string turn_json(const ParsedTurn& turn, const ParseLine& line) {
 void parse_turns(const TextParseArguments& arguments, std::istream& input, std::ostream& output) {
   if (arguments.format == "list") {
     for (const ToolCallFormat& format : tool_call_formats()) {
-      output << Json::object({{"format", format.name}, {"description", format.description}}).dump() << '\n';
+      Json row = Json::object({{"format", format.name}, {"description", format.description}});
+      output << python_json(row) << '\n';
     }
     return;
   }
@@ -150,7 +151,7 @@ void parse_turns(const TextParseArguments& arguments, std::istream& input, std::
     ParsedTurn turn =
         arguments.stream ? parse_streamed(*parser, line, deltas) : parser->parse(line.text, line.options);
     std::string out = turn_json(turn, line);
-    if (arguments.stream) out += ", \"deltas\": " + deltas.dump();
+    if (arguments.stream) out += ", \"deltas\": " + python_json(deltas);
     output << out << "}\n" << std::flush;
     if (!output)
       throw resource_error("The output could not be written; is its reader gone or the disk full?");

@@ -32,7 +32,7 @@ TEST(TextParse, WritesAnObjectALineWithNumbersAsWritten) {
       R"({"text": "<think>\nhm\n</think>Hi <tool_call>{\"name\": \"f\", \"arguments\": {\"n\": 1.50,\n\"m\": 123456789012345678901}}</tool_call>"})";
   EXPECT_EQ(
       parse_lines(line + "\n\n" + R"({"text": "x"})"),
-      R"({"reasoning": "hm", "content": "Hi", "calls": [{"name": "f", "arguments": {"n":1.50,"m":123456789012345678901}, "problem": null}], "problems": []})"
+      R"({"reasoning": "hm", "content": "Hi", "calls": [{"name": "f", "arguments": {"n": 1.50, "m": 123456789012345678901}, "problem": null}], "problems": []})"
       "\n"
       R"({"reasoning": "", "content": "x", "calls": [], "problems": []})"
       "\n");
@@ -74,7 +74,7 @@ TEST(TextParse, FormatsAreListedAndWrongInputNamesItsLine) {
   std::string list = parse_lines("", "list");
   for (const char* name :
        {"hermes", "qwen3_coder", "llama3_json", "pythonic", "mistral", "deepseek", "gemma"}) {
-    EXPECT_NE(list.find(std::string("{\"format\":\"") + name), std::string::npos) << name;
+    EXPECT_NE(list.find(std::string("{\"format\": \"") + name), std::string::npos) << name;
   }
   EXPECT_NE(refusal("{\"text\": \"x\"}", "xml").find("hermes"), std::string::npos);
   EXPECT_NE(refusal("{\"text\": \"x\"}\n{\"text\": 3}").find("Line 2"), std::string::npos);

@@ -11,9 +11,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "model/gguf_tokenizer.h"
 #include "text/jinja/json_values.h"
+#include "text/json_text.h"
 #include "text/template_renderer.h"
 
 namespace stoker {
@@ -24,20 +26,32 @@ Error bad_row(size_t number, std::string_view reason) {
       fmt::format("Line {} of the input {}; write an object with \"messages\", a list.", number, reason));
 }
 
-// Calls visit(line, number) for each line that is not blank.
-template <typename Visit>
-void each_row(std::istream& input, Visit visit) {
-  std::string line;
-  for (size_t number = 1; std::getline(input, line); ++number) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) visit(line, number);
-  }
-  if (input.bad()) throw resource_error("The input could not be read to its end; try again.");
-}
-
 // Writes a line whole and at once: who asks line by line must not wait.
 void put_row(std::ostream& output, const Json& row) {
-  output << row.dump() + "\n" << std::flush;
+  output << python_json(row) + "\n" << std::flush;
   if (!output) throw resource_error("The output could not be written; is its reader gone or the disk full?");
+}
+
+// Answers each line that is not blank with a row, answer(line, number); a wrong one with its error. Returns
+// how many were wrong.
+template <typename Answer>
+size_t answer_rows(std::istream& input, std::ostream& output, Answer answer) {
+  std::string line;
+  size_t wrong = 0;
+  for (size_t number = 1; std::getline(input, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    Json row;
+    try {
+      row = answer(line, number);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kInput) throw;
+      row = Json::object({{"error", error.what()}});
+      ++wrong;
+    }
+    put_row(output, row);
+  }
+  if (input.bad()) throw resource_error("The input could not be read to its end; try again.");
+  return wrong;
 }
 
 jinja::CivilTime parse_date(const std::string& text) {
@@ -105,17 +119,53 @@ void add_tokens(Json& row, const RenderedTokens& tokens) {
   row.set("authors", std::move(authors));
 }
 
-// The renderer of template and tokenizer; none where the template's turns end with no token of this
-// tokenizer.
-std::unique_ptr<TemplateRenderer> renderer_if_possible(const TokenizerPtr& tokenizer,
-                                                       const ChatTemplate& chat_template,
-                                                       const jinja::CivilTime& now) {
-  try {
-    return std::make_unique<TemplateRenderer>(tokenizer, chat_template, TemplateRendererOptions{.now = now});
-  } catch (const Error&) {
-    return nullptr;
+// Variables of the template beyond what a row always has.
+Json further_variables(const Json& row) {
+  Json variables = Json::object();
+  for (const auto& [name, value] : row.as_object()) {
+    if (name != "messages" && name != "prefix_ids" && name != "tools" && name != "add_generation_prompt")
+      variables.set(name, value);
   }
+  return variables;
 }
+
+// Renderers of one template and tokenizer by the further variables of rows, which decide what a template
+// does.
+class Renderers {
+ public:
+  Renderers(TokenizerPtr tokenizer, const ChatTemplate& chat_template, const jinja::CivilTime& now)
+      : tokenizer_(std::move(tokenizer)), template_(chat_template), now_(now) {}
+
+  // Throws Error(kInput) where the template's turns end with no token of this tokenizer.
+  const TemplateRenderer& of(const Json& variables) {
+    constexpr size_t kMostKept = 64;
+    std::string key = variables.dump();
+    auto found = kept_.find(key);
+    if (found != kept_.end()) return *found->second;
+    auto made = std::make_unique<TemplateRenderer>(
+        tokenizer_, template_, TemplateRendererOptions{.variables = variables, .now = now_});
+    if (kept_.size() >= kMostKept) kept_.clear();
+    return *kept_.emplace(std::move(key), std::move(made)).first->second;
+  }
+
+  // Tokens and authors of a row as it was rendered; where there is no renderer, the authors of the text.
+  RenderedTokens tokens(const jinja::Rendered& rendered, const ChatInput& input, const std::string& line) {
+    const TemplateRenderer* renderer = nullptr;
+    try {
+      Result<Json> row = Json::try_parse(line);
+      renderer = &of(row ? further_variables(*row) : Json::object());
+    } catch (const Error&) {
+      return encode_marked(*tokenizer_, rendered.text, 0, rendered.text.size());
+    }
+    return renderer->to_tokens(rendered, assistants(input));
+  }
+
+ private:
+  TokenizerPtr tokenizer_;
+  const ChatTemplate& template_;
+  jinja::CivilTime now_;
+  std::map<std::string, std::unique_ptr<TemplateRenderer>> kept_;
+};
 
 std::vector<int32_t> prefix_of(const Json& row, size_t number) {
   const Json* ids = row.find("prefix_ids");
@@ -128,16 +178,6 @@ std::vector<int32_t> prefix_of(const Json& row, size_t number) {
     prefix.push_back(static_cast<int32_t>(id.as_int()));
   }
   return prefix;
-}
-
-// Variables of the template beyond what a bridge row always has.
-Json further_variables(const Json& row) {
-  Json variables = Json::object();
-  for (const auto& [name, value] : row.as_object()) {
-    if (name != "messages" && name != "prefix_ids" && name != "tools" && name != "add_generation_prompt")
-      variables.set(name, value);
-  }
-  return variables;
 }
 
 Json bridge_row(const TemplateRenderer& renderer, const Json& row, size_t number) {
@@ -157,68 +197,60 @@ Json bridge_row(const TemplateRenderer& renderer, const Json& row, size_t number
 template <typename Run>
 int with_rows(const std::filesystem::path& path, Run run) {
   std::ios::sync_with_stdio(false);
+  size_t wrong = 0;
   if (path.empty() || path == "-") {
-    run(std::cin);
-    return kExitDone;
+    wrong = run(std::cin);
+  } else {
+    std::ifstream file(path, std::ios::binary);
+    if (!file || std::filesystem::is_directory(path))
+      throw input_error(
+          fmt::format("{} cannot be read; name a file, or leave it out for standard input.", path.string()));
+    wrong = run(file);
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path))
-    throw input_error(
-        fmt::format("{} cannot be read; name a file, or leave it out for standard input.", path.string()));
-  run(file);
-  return kExitDone;
+  if (wrong == 0) return kExitDone;
+  fmt::print(stderr, "stoker: {} of the input's rows could not be read; their errors stand in the output.\n",
+             wrong);
+  return kExitWrongUse;
 }
 
 }  // namespace
 
-void render_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output) {
+size_t render_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output) {
   jinja::CivilTime now = parse_date(arguments.date);
   ChatTemplate chat_template = load_template(arguments);
   TokenizerPtr tokenizer = arguments.tokenizer.empty() ? nullptr : load_tokenizer(arguments.tokenizer);
-  std::unique_ptr<TemplateRenderer> renderer;
-  if (tokenizer != nullptr) renderer = renderer_if_possible(tokenizer, chat_template, now);
-  each_row(input, [&](const std::string& line, size_t number) {
+  Renderers renderers(tokenizer, chat_template, now);
+  return answer_rows(input, output, [&](const std::string& line, size_t number) {
     ChatInput row = parse_input(line, number);
     Result<jinja::Rendered> rendered = chat_template.render(row, now);
-    if (!rendered) return put_row(output, Json::object({{"error", rendered.failure().message}}));
-    Json answer = Json::object({{"text", rendered->text.bytes()}});
-    if (renderer != nullptr) {
-      add_tokens(answer, renderer->to_tokens(*rendered, assistants(row)));
-    } else if (tokenizer != nullptr) {
-      add_tokens(answer, encode_marked(*tokenizer, rendered->text, 0, rendered->text.size()));
-    }
-    put_row(output, answer);
+    if (!rendered) return Json::object({{"error", rendered.failure().message}});
+    Json answer = Json::object({{"text", to_valid_utf8(rendered->text.bytes())}});
+    if (tokenizer != nullptr) add_tokens(answer, renderers.tokens(*rendered, row, line));
+    return answer;
   });
 }
 
-void bridge_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output) {
+size_t bridge_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output) {
   if (arguments.tokenizer.empty()) throw input_error("A bridge needs --tokenizer, which makes the ids.");
   jinja::CivilTime now = parse_date(arguments.date);
   ChatTemplate chat_template = load_template(arguments);
-  TokenizerPtr tokenizer = load_tokenizer(arguments.tokenizer);
-  std::map<std::string, std::unique_ptr<TemplateRenderer>> renderers;  // by their variables
-  each_row(input, [&](const std::string& line, size_t number) {
+  Renderers renderers(load_tokenizer(arguments.tokenizer), chat_template, now);
+  return answer_rows(input, output, [&](const std::string& line, size_t number) {
     Result<Json> row = Json::try_parse(line);
     if (!row) throw bad_row(number, "is no JSON: " + row.failure().message);
     if (!row->is_object() || row->find("messages") == nullptr) throw bad_row(number, "has no \"messages\"");
-    Json variables = further_variables(*row);
-    std::unique_ptr<TemplateRenderer>& renderer = renderers[variables.dump()];
-    if (renderer == nullptr) {
-      renderer = std::make_unique<TemplateRenderer>(
-          tokenizer, chat_template, TemplateRendererOptions{.variables = std::move(variables), .now = now});
-    }
-    put_row(output, bridge_row(*renderer, *row, number));
+    return bridge_row(renderers.of(further_variables(*row)), *row, number);
   });
 }
 
 int run_text_render(const TextRenderArguments& arguments) {
   return with_rows(arguments.input,
-                   [&](std::istream& input) { render_conversations(arguments, input, std::cout); });
+                   [&](std::istream& input) { return render_conversations(arguments, input, std::cout); });
 }
 
 int run_text_bridge(const TextRenderArguments& arguments) {
   return with_rows(arguments.input,
-                   [&](std::istream& input) { bridge_conversations(arguments, input, std::cout); });
+                   [&](std::istream& input) { return bridge_conversations(arguments, input, std::cout); });
 }
 
 }  // namespace stoker

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <istream>
 #include <ostream>
@@ -19,15 +20,17 @@ struct TextRenderArguments {
 // Reads an object a line: "messages", and where wanted "tools", "add_generation_prompt" and further variables
 // of the template. They reach it as they are written; what is not given is undefined, special tokens come
 // from the directories' tokenizer_config.json. Writes for each {"text": ...} or {"error": ...}, with a
-// tokenizer also "ids" and, for each, who wrote it, "authors". Throws Error(kInput) naming the line.
-void render_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output);
+// tokenizer also "ids" and, for each, who wrote it, "authors". A row that is no such object gives an error
+// that names its line, and the next one is read; returns how many were.
+size_t render_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output);
 
 // Reads the same with "prefix_ids", a prompt and what was sampled after it, and only the new "messages".
-// Writes
-// {"suffix_ids": [...]}, {"rewrites": {"message": ..., "reason": ...}} or {"error": ...}.
-void bridge_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output);
+// Writes {"suffix_ids": [...]}, {"rewrites": {"message": ..., "reason": ...}} or {"error": ...}; returns the
+// number of wrong rows.
+size_t bridge_conversations(const TextRenderArguments& arguments, std::istream& input, std::ostream& output);
 
-// The verbs: from the named file or standard input to standard output; return the exit status.
+// The verbs: from the named file or standard input to standard output; return the exit status, that of wrong
+// input when a row was wrong.
 int run_text_render(const TextRenderArguments& arguments);
 int run_text_bridge(const TextRenderArguments& arguments);
 

@@ -26,11 +26,11 @@ class TextRenderCommand : public testing::Test {
     arguments_ = {.chat_template = folder_.path(), .tokenizer = folder_.path()};
   }
 
-  std::string run(void (*verb)(const TextRenderArguments&, std::istream&, std::ostream&),
+  std::string run(size_t (*verb)(const TextRenderArguments&, std::istream&, std::ostream&),
                   const std::string& input) {
     std::istringstream in(input);
     std::ostringstream out;
-    verb(arguments_, in, out);
+    wrong_ = verb(arguments_, in, out);
     return out.str();
   }
   std::string render(const std::string& input) { return run(render_conversations, input); }
@@ -47,6 +47,7 @@ class TextRenderCommand : public testing::Test {
 
   TestFolder folder_;
   TextRenderArguments arguments_;
+  size_t wrong_ = 0;  // rows of the last run
 };
 
 TEST_F(TextRenderCommand, WritesTextIdsAndAuthorsForEachLine) {
@@ -61,7 +62,7 @@ TEST_F(TextRenderCommand, WritesTextIdsAndAuthorsForEachLine) {
   EXPECT_EQ(by_user, 1);
   arguments_.tokenizer.clear();
   EXPECT_EQ(render(R"({"messages": [{"role": "user", "content": "a"}]})"),
-            "{\"text\":\"<|im_start|>user\\na<|im_end|>\\n\"}\n");
+            "{\"text\": \"<|im_start|>user\\na<|im_end|>\\n\"}\n");
 }
 
 TEST_F(TextRenderCommand, VariablesReachTheTemplateAsTheyAreWritten) {
@@ -81,7 +82,7 @@ TEST_F(TextRenderCommand, VariablesReachTheTemplateAsTheyAreWritten) {
                 .as_string(),
             "<s>1 1 True 03 Feb 2026");
   arguments_.date = "yesterday";
-  EXPECT_THROW(render("{}"), Error);
+  EXPECT_THROW(render(R"({"messages": []})"), Error);
 }
 
 TEST_F(TextRenderCommand, AnErrorOfTheTemplateIsARow) {
@@ -92,8 +93,9 @@ TEST_F(TextRenderCommand, AnErrorOfTheTemplateIsARow) {
       render(R"({"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]})"
              "\n"
              R"({"messages": [{"role": "user", "content": "a"}]})");
-  EXPECT_THAT(rows, testing::StartsWith("{\"error\":\"One only (template line 1, column "));
-  EXPECT_THAT(rows, HasSubstr("\"text\":\"a<|im_end|>\""));
+  EXPECT_THAT(rows, testing::StartsWith("{\"error\": \"One only (template line 1, column "));
+  EXPECT_THAT(rows, HasSubstr("\"text\": \"a<|im_end|>\""));
+  EXPECT_EQ(wrong_, 0u);
 }
 
 TEST_F(TextRenderCommand, BridgesGiveTheSuffixOrSayWhatIsRewritten) {
@@ -115,17 +117,44 @@ TEST_F(TextRenderCommand, BridgesGiveTheSuffixOrSayWhatIsRewritten) {
   ends.as_array().push_back(Json(Tokenizer::load(folder_.path())->encode(" ")[0]));
   row.set("prefix_ids", ends);
   EXPECT_EQ(bridge(row.dump()),
-            "{\"rewrites\":{\"message\":1,\"reason\":\"the template trims the blanks at the start of an "
+            "{\"rewrites\": {\"message\": 1, \"reason\": \"the template trims the blanks at the start of an "
             "assistant's turn\"}}\n");
 }
 
-TEST_F(TextRenderCommand, WrongRowsAreNamed) {
-  EXPECT_THAT(refusal("\n[1]"), HasSubstr("Line 2 of the input"));
-  EXPECT_THAT(refusal(R"({"messages": []})"), HasSubstr("\"prefix_ids\""));
-  EXPECT_THAT(refusal(R"({"messages": [], "prefix_ids": ["a"]})"), HasSubstr("no token id"));
-  EXPECT_THAT(refusal("{"), HasSubstr("no JSON"));
+TEST_F(TextRenderCommand, WrongRowsAreNamedAndTheNextOneIsRead) {
+  for (auto verb : {render_conversations, bridge_conversations}) {
+    std::string rows = run(verb, "\n[1]\n{\"messages\": 3}\n{\n");
+    EXPECT_EQ(wrong_, 3u) << rows;
+    EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 3) << rows;
+    EXPECT_THAT(rows, testing::StartsWith("{\"error\": \"Line 2 of the input"));
+    EXPECT_THAT(rows, HasSubstr("\n{\"error\": \""));
+  }
+  EXPECT_THAT(
+      render("{}\n"
+             R"({"messages": [{"role": "user", "content": "a"}]})"),
+      testing::AllOf(testing::StartsWith("{\"error\": \"Line 1"), HasSubstr("\n{\"text\": \"<|im_start|>")));
+  EXPECT_EQ(wrong_, 1u);
+  EXPECT_THAT(bridge(R"({"messages": []})"), HasSubstr("\\\"prefix_ids\\\""));
+  EXPECT_THAT(bridge(R"({"messages": [], "prefix_ids": ["a"]})"), HasSubstr("no token id"));
+  EXPECT_THAT(bridge("{"), HasSubstr("no JSON"));
   arguments_.tokenizer.clear();
   EXPECT_THAT(refusal("{}"), HasSubstr("--tokenizer"));
+}
+
+// What a template asks for beyond the conversation decides what it writes, and so who wrote it.
+TEST_F(TextRenderCommand, VariablesOfARowDecideWhoWroteWhat) {
+  folder_.write(
+      "chat_template.jinja",
+      "{{ 'Functions: ' + functions }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+      "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+  Json row = Json::parse(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})");
+  EXPECT_THAT(render(row.dump()), testing::StartsWith("{\"error\": "));
+  row.set("functions", "[]");
+  EXPECT_THAT(render(row.dump()), HasSubstr("\"assistant\""));
+  row.set("prefix_ids", Json::parse(render(row.dump())).at("ids"));
+  row.set("messages", Json::parse(R"([{"role": "user", "content": "c"}])"));
+  EXPECT_THAT(bridge(row.dump()), testing::StartsWith("{\"suffix_ids\": ["));
 }
 
 }  // namespace

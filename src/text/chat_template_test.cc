@@ -75,7 +75,9 @@ TEST(ChatTemplateGolden, EveryRecordedConversationRendersByteForByte) {
   std::filesystem::path path = shared_data() / "goldens" / "chat_render.jsonl";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "There is no " << path << ".";
   std::map<std::string, ChatTemplate> templates;
-  for (const Json& row : read_rows(path)) {
+  const std::vector<Json> rows = read_rows(path);
+  RecordProperty("goldens", std::to_string(rows.size()));
+  for (const Json& row : rows) {
     const std::string& name = row.at("template").as_string();
     auto found = templates.find(name);
     if (found == templates.end())

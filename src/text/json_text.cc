@@ -96,6 +96,7 @@ std::string one_line_json(std::string_view text) {
     if (c == '"') in_string = !in_string;
     if (!in_string && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) continue;
     out.push_back(c);
+    if (!in_string && (c == ',' || c == ':')) out.push_back(' ');
     if (in_string && c == '\\' && i + 1 < text.size()) out.push_back(text[++i]);
   }
   return out;

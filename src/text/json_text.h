@@ -28,7 +28,8 @@ struct JsonScan {
 // levels.
 JsonScan scan_json(std::string_view text);
 
-// A valid JSON text without the blanks between its parts; everything else stays as it is written.
+// A valid JSON text on one line, with blanks between its parts where python_json has them; everything else
+// stays as it is written.
 std::string one_line_json(std::string_view text);
 
 // `value` with each member name once, the last value kept at the first place, as Python's json.loads reads

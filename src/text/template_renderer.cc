@@ -22,18 +22,49 @@ bool matches(std::span<const int32_t> tokens, size_t at, const Ids& part) {
          std::equal(part.begin(), part.end(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
+constexpr size_t kBlock = 64;
+
+// Whether one of kBlock ids is `id`; no branch for each, so that a long conversation is searched quickly.
+bool in_block(const int32_t* ids, int32_t id) {
+  int32_t found = 0;
+  for (size_t i = 0; i < kBlock; ++i) found |= ids[i] == id;
+  return found != 0;
+}
+
 // The first place of `part`; the size when there is none.
 size_t find_first(std::span<const int32_t> tokens, const Ids& part) {
   if (part.empty()) return tokens.size();
-  return static_cast<size_t>(std::search(tokens.begin(), tokens.end(), part.begin(), part.end()) -
-                             tokens.begin());
+  for (size_t at = 0; at < tokens.size();) {
+    if (at + kBlock <= tokens.size() && !in_block(&tokens[at], part[0])) {
+      at += kBlock;
+      continue;
+    }
+    size_t end = std::min(at + kBlock, tokens.size());
+    for (; at < end; ++at) {
+      if (matches(tokens, at, part)) return at;
+    }
+  }
+  return tokens.size();
 }
 
-// The last place of `part`, looked for from the end; the size when there is none.
-size_t find_last(std::span<const int32_t> tokens, const Ids& part) {
-  if (part.empty() || part.size() > tokens.size()) return tokens.size();
-  for (size_t at = tokens.size() - part.size() + 1; at-- > 0;) {
-    if (matches(tokens, at, part)) return at;
+// The last place of `part` that does not begin one of `others`, looked for from the end; the size when there
+// is none.
+size_t find_last(std::span<const int32_t> tokens, const Ids& part,
+                 std::initializer_list<const Ids*> others = {}) {
+  if (part.empty()) return tokens.size();
+  auto is_other = [&](size_t at) {
+    return std::any_of(others.begin(), others.end(),
+                       [&](const Ids* other) { return matches(tokens, at, *other); });
+  };
+  for (size_t end = tokens.size(); end > 0;) {
+    if (end >= kBlock && !in_block(&tokens[end - kBlock], part[0])) {
+      end -= kBlock;
+      continue;
+    }
+    size_t begin = end - std::min(end, kBlock);
+    for (; end > begin; --end) {
+      if (matches(tokens, end - 1, part) && !is_other(end - 1)) return end - 1;
+    }
   }
   return tokens.size();
 }
@@ -262,6 +293,12 @@ Result<jinja::Rendered> TemplateRenderer::render_after_stand_in(const std::vecto
   return rendered;
 }
 
+size_t TemplateRenderer::last_user(std::span<const int32_t> tokens) const {
+  // Some templates write a tool's result as a user's message.
+  size_t found = find_last(tokens, openings_.user, {&openings_.tool, &openings_.next_tool});
+  return found == tokens.size() ? 0 : found;
+}
+
 size_t TemplateRenderer::messages_before(std::span<const int32_t> tokens, size_t position) const {
   size_t at = 0;
   // A system turn that the template brings itself is no message.
@@ -284,10 +321,9 @@ size_t TemplateRenderer::messages_before(std::span<const int32_t> tokens, size_t
   return count;
 }
 
-std::optional<HistoryRewritten> TemplateRenderer::trimming(std::span<const int32_t> tokens) const {
-  if (options_.keeps_blanks) return std::nullopt;
+std::pair<size_t, size_t> TemplateRenderer::last_turn(std::span<const int32_t> tokens) const {
   size_t prompt = find_last(tokens, openings_.generation_prompt);
-  if (prompt == tokens.size()) return std::nullopt;
+  if (prompt == tokens.size()) return {prompt, prompt};
   size_t begin = prompt + openings_.generation_prompt.size();
   size_t end = tokens.size();
   if (!after_turn_.empty() && end > begin + after_turn_.size() &&
@@ -295,6 +331,12 @@ std::optional<HistoryRewritten> TemplateRenderer::trimming(std::span<const int32
       ends_turn(tokens[end - after_turn_.size() - 1]))
     end -= after_turn_.size();
   if (end > begin && contains_id(stop_tokens_, tokens[end - 1])) --end;
+  return {begin, end};
+}
+
+std::optional<HistoryRewritten> TemplateRenderer::trimming(std::span<const int32_t> tokens) const {
+  if (options_.keeps_blanks) return std::nullopt;
+  auto [begin, end] = last_turn(tokens);
   if (begin >= end) return std::nullopt;
   std::string_view first = tokenizer_->token_bytes(tokens[begin]);
   std::string_view last = tokenizer_->token_bytes(tokens[end - 1]);
@@ -309,19 +351,34 @@ std::optional<HistoryRewritten> TemplateRenderer::trimming(std::span<const int32
                                       leading ? "start" : "end")};
 }
 
-// Whether the template leaves out thinking that stands in the tokens.
+// Whether the last turn, which called tools, says something before its call that the template leaves out.
+std::optional<HistoryRewritten> TemplateRenderer::dropped_words(std::span<const int32_t> tokens) const {
+  if (!traits_.drops_words || traits_.call_opening.empty()) return std::nullopt;
+  auto [begin, end] = last_turn(tokens);
+  std::string start;
+  for (size_t at = begin; at < end && start.size() < traits_.call_opening.size(); ++at) {
+    if (start.empty() && tokenizer_->is_special(tokens[at])) return std::nullopt;  // a tag that opens a call
+    start += tokenizer_->token_bytes(tokens[at]);
+    start.erase(0, start.find_first_not_of(" \n\t"));
+  }
+  if (start.empty() || start.starts_with(traits_.call_opening)) return std::nullopt;
+  size_t before = messages_before(tokens, begin);
+  return HistoryRewritten{before == 0 ? 0 : before - 1, "the template drops the words before a call"};
+}
+
+// Whether the template leaves out thinking that stands in the tokens: where a user speaks, anywhere; where a
+// tool answers, in the turn that called it, or in those since the user spoke.
 std::optional<HistoryRewritten> TemplateRenderer::dropped_thought(std::span<const int32_t> tokens,
                                                                   bool by_user) const {
-  HistoryTrait latest = by_user ? traits_.thinking_user : traits_.thinking_tool;
-  HistoryTrait earlier = by_user ? traits_.earlier_thinking_user : traits_.earlier_thinking_tool;
-  std::span<const int32_t> searched = tokens;
-  if (latest != HistoryTrait::kRewrites) {
-    if (earlier != HistoryTrait::kRewrites) return std::nullopt;
-    size_t turn = find_last(tokens, openings_.assistant);
-    searched = tokens.first(turn);
-  }
-  size_t found = find_first(searched, openings_.thought_end);
-  if (found == searched.size()) return std::nullopt;
+  bool latest = (by_user ? traits_.thinking_user : traits_.thinking_tool) == HistoryTrait::kRewrites;
+  bool earlier =
+      (by_user ? traits_.earlier_thinking_user : traits_.earlier_thinking_tool) == HistoryTrait::kRewrites;
+  if (!latest && !earlier) return std::nullopt;
+  size_t turn = find_last(tokens, openings_.assistant);
+  size_t begin = by_user ? 0 : !latest ? last_user(tokens) : turn == tokens.size() ? 0 : turn;
+  size_t end = latest ? tokens.size() : std::max(turn, begin);
+  size_t found = begin + find_first(tokens.subspan(begin, end - begin), openings_.thought_end);
+  if (found == end) return std::nullopt;
   size_t before = messages_before(tokens, found);
   return HistoryRewritten{before == 0 ? 0 : before - 1,
                           by_user ? "the template drops the thinking of earlier turns once a user speaks"
@@ -351,6 +408,7 @@ std::optional<HistoryRewritten> TemplateRenderer::rewriting(std::span<const int3
   }
   if (by_tool) {
     if (std::optional<HistoryRewritten> dropped = dropped_thought(tokens, false)) return dropped;
+    if (std::optional<HistoryRewritten> dropped = dropped_words(tokens)) return dropped;
   }
   return trimming(tokens);
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "text/chat_template.h"
@@ -34,7 +35,8 @@ struct TemplateRendererOptions {
 // A bridge renders only the new messages, after a stand-in of two short ones, so that its cost does not
 // depend on the conversation. That this gives what the whole render would is found out when the renderer is
 // made: see TemplateTraits. Where a template rewrites earlier messages only in some conversations (thinking
-// is dropped once the user speaks again), the tokens so far are searched for what makes the difference.
+// is dropped once the user speaks again), the tokens so far are searched for what makes the difference, as
+// far back as it can stand: bridges before this one have told of the rest.
 class TemplateRenderer final : public Renderer {
  public:
   // Throws Error(kInput) when the template cannot express a user's message and an answer, or has no token
@@ -70,8 +72,14 @@ class TemplateRenderer final : public Renderer {
   Result<jinja::Rendered> render_after_stand_in(const std::vector<Message>& added, size_t& begin) const;
   std::optional<HistoryRewritten> rewriting(std::span<const int32_t> tokens,
                                             const std::vector<Message>& added) const;
+  // The last assistant's turn without its end: places of its first token and behind its last; the size twice
+  // where none begins.
+  std::pair<size_t, size_t> last_turn(std::span<const int32_t> tokens) const;
   std::optional<HistoryRewritten> trimming(std::span<const int32_t> tokens) const;
+  std::optional<HistoryRewritten> dropped_words(std::span<const int32_t> tokens) const;
   std::optional<HistoryRewritten> dropped_thought(std::span<const int32_t> tokens, bool by_user) const;
+  // Where the last message of a user begins; 0 where none is found.
+  size_t last_user(std::span<const int32_t> tokens) const;
   // Messages whose opening stands before the position.
   size_t messages_before(std::span<const int32_t> tokens, size_t position) const;
 

@@ -65,8 +65,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kKnownTraits
     {"chat rewrites, tool rewrites, results rewrites, after tool appends, next tool appends, thinking, user "
      "rewrites, thinking, tool rewrites",
      {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja"}},
-    {"chat refuses, tool refuses, results refuses, after tool refuses, next tool refuses, thinking, user "
-     "refuses, thinking, tool refuses",
+    {"chat appends, tool appends, results appends, after tool appends, next tool appends, thinking, user "
+     "appends, thinking, tool rewrites",
      {"fireworks-ai-llama-3-firefunction-v2.jinja"}},
     {"chat appends, tool appends, results refuses, after tool appends, next tool appends, thinking, user "
      "appends, thinking, tool rewrites",
@@ -103,8 +103,12 @@ TEST(TemplateTraits, EachPublicTemplateAppendsOrRewritesAsKnown) {
     for (const std::string& name : names) {
       ChatTemplate chat_template = ChatTemplate::load(templates() / name);
       chat_template.set_special_tokens({{"bos_token", "<s>"}, {"eos_token", "</s>"}});
-      jinja::Variables none;
-      EXPECT_EQ(traits_of(TemplateProbe(chat_template, none, {}).traits()), traits) << name;
+      jinja::Variables variables;
+      if (name.starts_with("fireworks")) {  // which transformers renders with these further variables
+        for (auto [key, value] : {std::pair{"functions", "[]"}, std::pair{"datetime", "Jul 26 2024"}})
+          variables.emplace_back(key, jinja::Value(value, {Author::kSystem, false}));
+      }
+      EXPECT_EQ(traits_of(TemplateProbe(chat_template, variables, {}).traits()), traits) << name;
       ++known;
     }
   }
@@ -112,6 +116,24 @@ TEST(TemplateTraits, EachPublicTemplateAppendsOrRewritesAsKnown) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(templates()))
     present += entry.is_regular_file();
   EXPECT_EQ(known, present) << "a template has no entry here";
+}
+
+// A tokenizer of bytes and these special tokens.
+TokenizerPtr tokenizer_with(const std::vector<std::string>& specials) {
+  Json tokens = build_tokenizer_json({});
+  Json added = Json::array();
+  int32_t id = 300;
+  for (const std::string& name : specials) {
+    added.as_array().push_back(Json::object({{"id", id++},
+                                             {"content", name},
+                                             {"single_word", false},
+                                             {"lstrip", false},
+                                             {"rstrip", false},
+                                             {"normalized", false},
+                                             {"special", true}}));
+  }
+  tokens.set("added_tokens", std::move(added));
+  return Tokenizer::from_json(tokens, "special tokens");
 }
 
 // Renderers of a template over the demo's tokenizer, which has ChatML's tokens.
@@ -167,7 +189,7 @@ TEST_F(PublicTemplates, ResultsThatAreWrittenOtherwiseOnceMessagesFollow) {
   TemplateRenderer renderer = demo_renderer("NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use.jinja");
   std::string prefix =
       "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n";
-  EXPECT_EQ(bridge_text(renderer, prefix + "a<|im_end|>", {tool("1"), tool("2")}),
+  EXPECT_EQ(bridge_text(renderer, prefix + "<tool_call>\n{}\n</tool_call><|im_end|>", {tool("1"), tool("2")}),
             "\n<|im_start|>tool\n<tool_response>\n1\n</tool_response>\n<tool_response>\n2\n</"
             "tool_response><|im_end|>"
             "<|im_start|>assistant\n");
@@ -224,20 +246,7 @@ TEST_F(PublicTemplates, TPL_09_ArgumentsAsTextAreDecodedOnce) {
 }
 
 TEST_F(PublicTemplates, TPL_11_GemmaGetsToolResultsAsUserTurnsAndNeighboursMerged) {
-  Json tokens = build_tokenizer_json({});
-  Json added = Json::array();
-  int32_t id = 300;
-  for (const char* name : {"<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"}) {
-    added.as_array().push_back(Json::object({{"id", id++},
-                                             {"content", name},
-                                             {"single_word", false},
-                                             {"lstrip", false},
-                                             {"rstrip", false},
-                                             {"normalized", false},
-                                             {"special", true}}));
-  }
-  tokens.set("added_tokens", std::move(added));
-  TokenizerPtr tokenizer = Tokenizer::from_json(tokens, "gemma");
+  TokenizerPtr tokenizer = tokenizer_with({"<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"});
   auto renderer_of = [&](const char* name) {
     ChatTemplate chat_template = ChatTemplate::load(templates() / name);
     chat_template.set_special_tokens({{"bos_token", "<bos>"}, {"eos_token", "<eos>"}});
@@ -383,13 +392,34 @@ TEST_F(PublicTemplates, TPL_13_Qwen3WithoutThinkingEndsInControlTokens) {
             (std::vector<int32_t>{198, 151644}));
 }
 
-TEST_F(PublicTemplates, TPL_07_OneBeginOfText) {
+// Llama 3.1 writes an assistant's call without what it said before it.
+TEST_F(PublicTemplates, WordsBeforeACallThatTheTemplateDropsAreARewrite) {
   ChatTemplate chat_template = ChatTemplate::load(templates() / "meta-llama-Llama-3.1-8B-Instruct.jinja");
   chat_template.set_special_tokens({{"bos_token", "<|begin_of_text|>"}, {"eos_token", "<|eot_id|>"}});
-  TemplateRenderer renderer(shared_tokenizer("llama3_1"), std::move(chat_template));
-  std::vector<int32_t> ids = renderer.render(std::vector{user("Hi")}, {}, true)->ids;
-  EXPECT_EQ((std::vector<int32_t>{ids.begin(), ids.begin() + 2}), (std::vector<int32_t>{128000, 128006}));
-  EXPECT_EQ(std::count(ids.begin(), ids.end(), 128000), 1);
+  TokenizerPtr tokenizer = tokenizer_with(
+      {"<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"});
+  TemplateRenderer renderer(tokenizer, std::move(chat_template));
+  EXPECT_TRUE(renderer.traits().drops_words);
+  EXPECT_EQ(renderer.traits().call_opening, "{");
+  std::vector<int32_t> prompt = renderer.render(std::vector{user("q")}, {}, true)->ids;
+  auto bridge = [&](std::string_view said, Message added) -> std::string {
+    std::vector<int32_t> ids = prompt;
+    for (int32_t id : tokenizer->encode_with_special(said)) ids.push_back(id);
+    Bridge answer = *renderer.bridge(ids, std::vector{std::move(added)});
+    if (const auto* rewritten = std::get_if<HistoryRewritten>(&answer))
+      return fmt::format("rewrites {}: {}", rewritten->message, rewritten->reason);
+    return tokenizer->decode(std::get<RenderedTokens>(answer).ids);
+  };
+  const std::string call = "{\"name\": \"f\", \"parameters\": {}}<|eot_id|>";
+  const std::string appended =
+      "<|start_header_id|>ipython<|end_header_id|>\n\n\"3\"<|eot_id|><|start_header_id|>assistant<|end_"
+      "header_id|>"
+      "\n\n";
+  EXPECT_EQ(bridge(call, tool("3")), appended);
+  EXPECT_EQ(bridge("<|python_tag|>" + call, tool("3")), appended);
+  EXPECT_EQ(bridge("Let me see. " + call, tool("3")),
+            "rewrites 1: the template drops the words before a call");
+  EXPECT_EQ(bridge("Let me see. " + call, user("x")).substr(0, 30), "<|start_header_id|>user<|end_h");
 }
 
 TEST(MakeRenderer, ChoosesTheFastOneForTheTemplateThatInitWrites) {

@@ -191,6 +191,9 @@ void TemplateProbe::find_roles(TemplateTraits& traits) const {
   std::optional<std::string> with_tool = text({user_message(), call, tool_message()}, true);
   traits.takes_tools = holds(with_tool, kToolText);
   traits.writes_calls = holds(with_tool, kToolName);
+  call.content = kAssistantText;
+  std::optional<std::string> with_words = text({user_message(), call, tool_message()}, true);
+  traits.drops_words = holds(with_words, kToolName) && !holds(with_words, kAssistantText);
   traits.alternates =
       !text({user_message(), user_message(kNextUserText)}, true) && text({user_message()}, true);
 }
@@ -250,6 +253,11 @@ void TemplateProbe::find_openings(TemplateTraits& traits) const {
     const std::string& text = rendered->text.bytes();
     size_t tool = text.find("{\"type\"");
     if (tool != std::string::npos) traits.default_start_with_tools = text.substr(0, tool);
+  }
+  std::optional<std::string> called = text({user_message(), call_message()}, false);
+  if (prompt && called && traits.writes_calls && called->starts_with(*prompt)) {
+    size_t begin = std::min(called->find_first_not_of(" \n\t", prompt->size()), called->size());
+    traits.call_opening = called->substr(begin, called->find_first_of(" \n\t\"", begin) - begin);
   }
   if (!traits.takes_tools) return;
   std::vector<Message> results = {user_message(), call_message(), tool_message(),

@@ -26,6 +26,7 @@ struct TemplateTraits {
   bool takes_tools = false;   // a tool's message is written, as a role of its own
   bool writes_calls = false;  // an assistant's structured calls are written
   bool alternates = false;    // two user messages in a row are refused
+  bool drops_words = false;   // what an assistant says before its calls is left out
 
   HistoryTrait plain_user{};             // user, assistant + user
   HistoryTrait tool_result{};            // user, call + tool
@@ -48,6 +49,7 @@ struct TemplateTraits {
   std::string system_opening;
   std::string user_opening;
   std::string assistant_opening;
+  std::string call_opening;  // of an assistant's call, up to its first blank or quote
   std::string tool_opening;
   std::string next_tool_opening;  // of a tool's message that follows another
   // What the template writes before the first message where there is no system message.

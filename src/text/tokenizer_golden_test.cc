@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/utf8.h"
+#include "text/template_renderer.h"
 #include "text/testing/shared_data.h"
 #include "text/testing/tokenizers.h"
 #include "text/tokenizer.h"
@@ -22,18 +23,34 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, A
   return ids;
 }
 
+// A template that begins with BOS gives exactly one.
+void check_one_bos(TokenizerPtr tokenizer, const char* file, SpecialTokenNames tokens,
+                   const std::vector<int32_t>& expected) {
+  ChatTemplate chat_template = ChatTemplate::load(shared_data() / "chat-templates" / file);
+  chat_template.set_special_tokens(std::move(tokens));
+  TemplateRenderer renderer(std::move(tokenizer), std::move(chat_template));
+  Message message{.role = Role::kUser, .content = "Hi"};
+  std::vector<int32_t> ids = renderer.render({&message, 1}, {}, true)->ids;
+  ASSERT_GE(ids.size(), expected.size());
+  EXPECT_EQ((std::vector<int32_t>{ids.begin(), ids.begin() + static_cast<int>(expected.size())}), expected);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), expected[0]), 1);
+}
+
 // One test a tokenizer: the large files take a second to load.
 class PublicTokenizer : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, PublicTokenizer, testing::Values("llama3_1", "gemma3", "qwen3"),
                          [](const auto& info) { return info.param; });
 
-TEST_P(PublicTokenizer, TOK_01_07_09_11_EqualsTheRecordedGoldens) {
+TEST_P(PublicTokenizer, TOK_01_07_09_11_TPL_07_EqualsTheRecordedGoldens) {
   std::string name = GetParam();
   if (!std::filesystem::exists(shared_data() / "tokenizers" / name))
     GTEST_SKIP() << "shared/data is not here";
   TokenizerPtr tokenizer = shared_tokenizer(name);
+  size_t compared = 0;
   auto rows = [&](const char* kind) {
-    return read_rows(shared_data() / "goldens" / (kind + name + ".jsonl"));
+    std::vector<Json> found = read_rows(shared_data() / "goldens" / (kind + name + ".jsonl"));
+    compared += found.size();
+    return found;
   };
   for (const Json& row : rows("encode_")) {
     const std::string& text = row.at("text").as_string();
@@ -47,6 +64,7 @@ TEST_P(PublicTokenizer, TOK_01_07_09_11_EqualsTheRecordedGoldens) {
     EXPECT_EQ(encode(*tokenizer, text, AddedTokens::kNonSpecial), to_ids(row.at("ids_text_only"))) << text;
     EXPECT_EQ(encode(*tokenizer, text, AddedTokens::kAll), to_ids(row.at("ids_special_parsed"))) << text;
   }
+  RecordProperty("goldens", std::to_string(compared));
   if (name == "qwen3") {  // the exact ids of case TOK-07
     using Ids = std::vector<int32_t>;
     EXPECT_EQ(tokenizer->encode("->"), Ids{405});
@@ -54,6 +72,12 @@ TEST_P(PublicTokenizer, TOK_01_07_09_11_EqualsTheRecordedGoldens) {
     EXPECT_EQ(tokenizer->encode("1234567890"), (Ids{16, 17, 18, 19, 20, 21, 22, 23, 24, 15}));
     EXPECT_EQ(tokenizer->encode("\n\n\n"), Ids{1406});
   }
+  if (name == "llama3_1")
+    check_one_bos(tokenizer, "meta-llama-Llama-3.1-8B-Instruct.jinja",
+                  {{"bos_token", "<|begin_of_text|>"}, {"eos_token", "<|eot_id|>"}}, {128000, 128006});
+  if (name == "gemma3")
+    check_one_bos(tokenizer, "google-gemma-3-chat_template.json",
+                  {{"bos_token", "<bos>"}, {"eos_token", "<end_of_turn>"}}, {2, 105, 2364, 107});
   // Bytes that are no UTF-8 come back, alone and cut out of a character.
   for (std::string text : {"\xE6\xAD", "\xAA", "a\xFF\xFE b", "\xED\xA0\x80", "caf\xC3"}) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
@@ -112,20 +136,23 @@ TEST(TokenizerOracle, EqualsHuggingFaceOnHardStrings) {
   std::filesystem::path folder = std::filesystem::path(STOKER_SOURCE_DIR) / "build" / "goldens" / "oracle";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "src/text/goldens/make.sh --check makes the strings";
   size_t compared = 0;
+  size_t conversations = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
     TokenizerPtr tokenizer = Tokenizer::load(entry.path());
     size_t wrong = 0;
     for_each_line(std::filesystem::path(entry.path()).replace_extension(".jsonl"),
                   [&](std::string_view line, size_t, bool) {
-                    ++compared;
-                    if (!agrees(*tokenizer, Json::parse(line)) && ++wrong < 4) ADD_FAILURE() << line;
+                    const Json row = Json::parse(line);
+                    ++(row.find("conversation") == nullptr ? compared : conversations);
+                    if (!agrees(*tokenizer, row) && ++wrong < 4) ADD_FAILURE() << line;
                     return true;
                   });
     EXPECT_EQ(wrong, 0u) << entry.path();
   }
-  RecordProperty("strings", static_cast<int>(compared));
-  printf("%zu strings compared\n", compared);
+  RecordProperty("strings", std::to_string(compared));
+  RecordProperty("conversations", std::to_string(conversations));
+  printf("%zu strings and %zu conversations compared\n", compared, conversations);
 }
 
 }  // namespace

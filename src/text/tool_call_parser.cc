@@ -22,7 +22,8 @@ struct KnownFormat {
 
 constexpr KnownFormat kKnownFormats[] = {
     {"deepseek",
-     "DeepSeek V3, R1 (name and fenced JSON) and V3.1 (name, separator, JSON) between call tokens",
+     "DeepSeek V3, R1 (name and fenced JSON), V3.1 (name, separator, JSON) between call tokens; V3.2's "
+     "markup",
      read_deepseek},
     {"fenced_json", "JSON calls in ``` fences, the rest is content", read_fenced_json},
     {"gemma", "Gemma: call:NAME{...} between call tokens, or calls in ```tool_code and ```json fences",

@@ -4,7 +4,8 @@
   tokenizer_oracle.py [STRINGS]    so many strings in all (210,000)
 
 Tokenizers: the public ones of ../shared/data/tokenizers, where it is there, and for every other pre-tokenizer and model of
-the public families a small one made here. Each TOKENIZER.jsonl starts with the tokenizer's file and goes on with rows of
+the public families a small one made here. The public ones also get every conversation of BFCL and tau2 as one of the
+templates there renders it, each in its turn. Each TOKENIZER.jsonl starts with the tokenizer's file and goes on with rows of
 text (or bytes in hexadecimal, which the reference gets after errors='replace'), ids with control tokens parsed, ids with
 them as text, and byte offsets. Run by make.sh --check.
 """
@@ -14,6 +15,7 @@ import os
 import random
 import sys
 
+import make_template_goldens
 from tokenizers import AddedToken, Tokenizer, models, trainers, pre_tokenizers, decoders, normalizers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -175,9 +177,23 @@ def byte_offsets(text, offsets):
     return [[at[begin], at[end]] for begin, end in offsets]
 
 
-def rows(name, file, count, seed):
+def pair(file):
+    """The tokenizer as it is, and one that takes control tokens as text."""
     parsed, as_text = Tokenizer.from_str(file), Tokenizer.from_str(file)
     as_text.encode_special_tokens = True
+    return parsed, as_text
+
+
+def answers(parsed, as_text, text):
+    row = {"ids": parsed.encode(text, add_special_tokens=False).ids}
+    others = as_text.encode(text, add_special_tokens=False).ids
+    if others != row["ids"]:
+        row["ids_special_as_text"] = others
+    return row
+
+
+def rows(name, file, count, seed):
+    parsed, as_text = pair(file)
     rng = random.Random(f"{seed} {name}")
     for i in range(count):
         row = {"text": string(rng)} if i % 10 else {}
@@ -186,16 +202,29 @@ def rows(name, file, count, seed):
             raw = broken(rng)
             row["bytes"] = raw.hex()
             text = row["replaced"] = raw.decode("utf-8", errors="replace")
-        encoded = parsed.encode(text, add_special_tokens=False)
-        row["ids"] = encoded.ids
-        others = as_text.encode(text, add_special_tokens=False).ids
-        if others != encoded.ids:
-            row["ids_special_as_text"] = others
+        row.update(answers(parsed, as_text, text))
         # Where characters compose, the reference's offsets leave out part of what went in.
         same_length = parsed.normalizer is None or len(parsed.normalizer.normalize_str(text)) == len(text)
         if "bytes" not in row and i % 4 == 1 and same_length:
-            row["offsets"] = byte_offsets(text, encoded.offsets)
+            row["offsets"] = byte_offsets(text, parsed.encode(text, add_special_tokens=False).offsets)
         yield row
+
+
+def rendered_conversations():
+    templates = [source for _, source in make_template_goldens.template_files()]
+    for number, row in enumerate(make_template_goldens.conversations()):
+        for i in range(len(templates)):  # the next one that takes such a conversation
+            variables = {"bos_token": "<s>", "eos_token": "</s>", **row}
+            answer = make_template_goldens.render(templates[(number + i) % len(templates)], variables)
+            if "text" in answer:
+                yield number, answer["text"]
+                break
+
+
+def conversation_rows(file, texts):
+    parsed, as_text = pair(file)
+    for number, text in texts:
+        yield {"conversation": number, "text": text, **answers(parsed, as_text, text)}
 
 
 def main():
@@ -207,6 +236,7 @@ def main():
     small = list(byte_level_tokenizers()) + list(metaspace_tokenizers())
     each_small = max(1, total // 8 // len(small)) if public else max(1, total // len(small))
     each_public = (total - each_small * len(small)) // max(1, len(public)) + 1
+    conversations = list(rendered_conversations()) if public else []
     written = 0
     for name, file in public + small:
         count = each_public if (name, file) in public else each_small
@@ -215,8 +245,11 @@ def main():
         with open(os.path.join(OUT, name + ".jsonl"), "w") as out:
             for row in rows(name, file, count, 1):
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
+            for row in conversation_rows(file, conversations) if (name, file) in public else []:
+                out.write(json.dumps(row, ensure_ascii=False) + "\n")
         written += count
-    print(f"build/goldens/oracle: {written} strings for {len(public + small)} tokenizers")
+    print(f"build/goldens/oracle: {written} strings for {len(public + small)} tokenizers, {len(conversations)} conversations"
+          f" for {len(public)} of them")
 
 
 main()

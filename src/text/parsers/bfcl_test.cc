@@ -82,6 +82,16 @@ std::string each(const Calls& calls, std::string_view before, std::string_view b
   return text + std::string(after);
 }
 
+// As DeepSeek V3.2 writes it: text as it is, anything else as JSON.
+std::string markup_call_text(const Call& call) {
+  std::string text = fmt::format("<｜DSML｜invoke name=\"{}\">\n", call.name);
+  for (const auto& [name, value] : call.arguments.as_object()) {
+    text += fmt::format("<｜DSML｜parameter name=\"{}\" string=\"{}\">{}</｜DSML｜parameter>\n", name,
+                        value.is_string(), value.is_string() ? value.as_string() : value.dump());
+  }
+  return text + "</｜DSML｜invoke>";
+}
+
 struct Writer {
   const char* format;
   std::function<std::string(const Calls&)> write;
@@ -140,6 +150,10 @@ std::vector<Writer> writers() {
        }},
       {"deepseek",
        [=](const Calls& c) { return each(c, begin, "", end, deepseek("{}<｜tool▁sep｜>", "", "")); }},
+      {"deepseek",
+       [=](const Calls& c) {
+         return each(c, "<｜DSML｜function_calls>\n", "\n", "\n</｜DSML｜function_calls>", markup_call_text);
+       }},
       {"gemma",
        [=](const Calls& c) {
          return each(c, "", "", "", gemma("<start_function_call>", "<end_function_call>", "<escape>"));

@@ -12,6 +12,17 @@ constexpr std::string_view kDeepseekTags[] = {"<｜tool▁calls▁begin｜>", "<
                                               "<｜tool▁calls▁end｜>", "<｜tool▁call▁end｜>"};
 constexpr int kCallBegin = 1;
 constexpr int kCallEnd = 3;
+// Those of the calls' tokens and of V3.2's markup.
+constexpr std::string_view kInBody[] = {kDeepseekTags[0],
+                                        kDeepseekTags[1],
+                                        kDeepseekTags[2],
+                                        kDeepseekTags[3],
+                                        "<｜DSML｜invoke name=\"",
+                                        "<｜DSML｜function_calls>",
+                                        "</｜DSML｜function_calls>",
+                                        "<｜DSML｜tool_calls>",
+                                        "</｜DSML｜tool_calls>"};
+constexpr int kMarkupCall = 4;
 constexpr std::string_view kDeepseekSeparator = "<｜tool▁sep｜>";
 constexpr std::string_view kInDeepseekCall[] = {kDeepseekSeparator, kDeepseekTags[0], kDeepseekTags[1],
                                                 kDeepseekTags[2], kDeepseekTags[3]};
@@ -82,8 +93,12 @@ Reading<bool> read_deepseek_call(TurnScan& scan) {
 
 Reading<bool> read_deepseek(TurnScan& scan) {
   for (;;) {
-    int tag = co_await content_until(scan, kDeepseekTags);
+    int tag = co_await content_until(scan, kInBody);
     if (tag < 0) co_return tag == kRestart;
+    if (tag == kMarkupCall) {
+      co_await read_deepseek_markup_call(scan);
+      continue;
+    }
     if (tag == kCallBegin) {
       co_await read_deepseek_call(scan);
       continue;
@@ -91,7 +106,7 @@ Reading<bool> read_deepseek(TurnScan& scan) {
     if (tag == kCallEnd) {
       scan.out.add_problem(scan.in.at(), "<｜tool▁call▁end｜> stands without <｜tool▁call▁begin｜>.");
     }
-    scan.in.skip(kDeepseekTags[tag].size());
+    scan.in.skip(kInBody[tag].size());
   }
 }
 

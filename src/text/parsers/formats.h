@@ -13,6 +13,9 @@ Reading<bool> read_llama3_json(TurnScan& scan);
 Reading<bool> read_pythonic(TurnScan& scan);
 Reading<bool> read_mistral(TurnScan& scan);
 Reading<bool> read_deepseek(TurnScan& scan);
+// One call in the markup of DeepSeek V3.2 at its opening tag: <｜DSML｜invoke name="...">, its parameters,
+// its closing tag.
+Reading<bool> read_deepseek_markup_call(TurnScan& scan);
 Reading<bool> read_gemma(TurnScan& scan);
 Reading<bool> read_openai_json(TurnScan& scan);
 Reading<bool> read_fenced_json(TurnScan& scan);

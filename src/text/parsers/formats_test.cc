@@ -177,6 +177,22 @@ const FormatCase kFormatCases[] = {
      "1}<｜tool▁call▁end｜><｜tool▁call▁begin｜>g<"
      "｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁call▁begin｜>h",
      "f! g({}) h! "},
+    {"deepseek_v32", "deepseek",
+     "I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get\">\n<｜DSML｜parameter name=\"a\" "
+     "string=\"true\"> </｜DSML｜parameter> \"x\"\n</｜DSML｜parameter>\n<｜DSML｜parameter name=\"n\" "
+     "string=\"false\">[1.50, {\"k\": "
+     "null}]</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n</"
+     "｜DSML｜function_calls>",
+     R"(I look. | get({"a":" </｜DSML｜parameter> \"x\"\n","n":[1.5,{"k":null}]}) now({}) )"},
+    {"deepseek_v32_broken", "deepseek",
+     "<｜DSML｜function_calls><｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"n\" "
+     "string=\"false\">1,5</｜DSML｜parameter></｜DSML｜invoke><｜DSML｜invoke name=\"g\"></｜DSML｜invoke>"
+     "<｜DSML｜invoke name=\"h\">oops</｜DSML｜function_calls>bye",
+     "bye | f! g({}) h! "},
+    {"deepseek_v32_cut", "deepseek",
+     "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"a\" "
+     "string=\"true\">ab",
+     "f! "},
     {"gemma_function", "gemma",
      "Sure.<start_function_call>call:w{city:<escape>Pa\"r{i}s, "
      "<x><escape>,n:3,o:{k:[true,<escape>x<escape>],e:{}}}"

@@ -5,6 +5,7 @@
 #include "base/json_string.h"
 #include "text/json_text.h"
 #include "text/parsers/formats.h"
+#include "text/parsers/growing_string.h"
 #include "text/parsers/json_call.h"
 #include "text/parsers/parameter_type.h"
 
@@ -50,32 +51,13 @@ Reading<bool> ends_qwen_value(TurnScan& scan) {
   co_return ends;
 }
 
-// A value that grows in the arguments as a JSON string, the newline at its end kept back.
-class GrowingString {
- public:
-  GrowingString(TurnScan& scan, size_t begin) : scan_(scan), sent_(begin) { scan.out.add_arguments("\""); }
-
-  void grow(size_t end) {
-    if (end > sent_ && scan_.in.text()[end - 1] == '\n') --end;
-    if (end <= sent_) return;
-    std::string quoted;
-    append_json_string(quoted, scan_.in.between(sent_, end), InvalidUtf8::kKeep);
-    scan_.out.add_arguments(std::string_view(quoted).substr(1, quoted.size() - 2));
-    sent_ = end;
-  }
-
- private:
-  TurnScan& scan_;
-  size_t sent_;
-};
-
 // A parameter's value behind its opening tag, to behind its closing one. Exactly one newline at its start and
 // one at its end belong to the tags (TCP-17).
 Reading<bool> read_qwen_value(TurnScan& scan, const ParameterType& type) {
   if (co_await scan.in.byte() == '\n') scan.in.skip(1);
   size_t begin = scan.in.at();
   std::optional<GrowingString> growing;
-  if (type.is_text()) growing.emplace(scan, begin);
+  if (type.is_text()) growing.emplace(scan, begin, GrowingString::LastNewline::kKeptBack);
   for (;;) {
     std::string_view rest = scan.in.rest();
     scan.in.skip(std::min(rest.find('<'), rest.size()));
@@ -91,7 +73,7 @@ Reading<bool> read_qwen_value(TurnScan& scan, const ParameterType& type) {
   size_t end = scan.in.at();
   scan.in.skip(kQwenValueEnd[0].size());
   if (growing) {
-    scan.out.add_arguments("\"");
+    growing->finish();
   } else {
     if (end > begin && scan.in.text()[end - 1] == '\n') --end;
     scan.out.add_arguments(type.to_json(scan.in.between(begin, end)));
