@@ -63,8 +63,8 @@ inline void run_everywhere(const std::function<Task<void>()>& make) {
 //     EXPECT_EQ(*value, 3);
 //   }
 #define CO_TEST(suite, name) STOKER_CO_TEST(suite, name, run_everywhere)
-// Only under simulated schedules: for long virtual times, and for times that are compared with each other, which a
-// busy machine may turn round.
+// Only under simulated schedules: for long virtual times, and for times that are compared with each other,
+// which a busy machine may turn round.
 #define CO_TEST_SIMULATED(suite, name) STOKER_CO_TEST(suite, name, run_simulated)
 // Only on the real executor: for threads.
 #define CO_TEST_REAL(suite, name) STOKER_CO_TEST(suite, name, run_real)
