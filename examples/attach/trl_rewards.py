@@ -69,3 +69,28 @@ class IncrementEnv:
 
     def get_reward(self) -> float:
         return 1.0 if self._counter == self._target else 0.0
+
+
+class SecretEnv:
+    """A word to be found out."""
+
+    def reset(self, secret="", **kwargs):
+        self._secret = secret
+        self._asked = 0
+
+    async def letter(self, index: int) -> str:
+        """
+        Tell a letter of the word.
+
+        Args:
+            index: Which, from 0.
+
+        Returns:
+            The letter.
+        """
+        self._asked += 1
+        return self._secret[index]
+
+
+# As `environment_factory` may be: each row's column `environment` names one of them.
+ENVIRONMENTS = {"increment": IncrementEnv, "secret": SecretEnv}

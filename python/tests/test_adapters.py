@@ -1,5 +1,6 @@
 """The adapters, by the examples in examples/attach: code in the form that the other libraries document."""
 
+import asyncio
 import json
 import math
 import sys
@@ -156,6 +157,61 @@ class TrlTest(AttachTest):
         self.assertEqual(instance.reset(Task("", {"prompt": "Go."})), [{"role": "user", "content": "Go."}])
         instance.add(n=3)
         self.assertEqual(instance.score(conversation("x", scale=2)).reward, 6)
+
+
+    def test_a_dictionary_of_environment_classes(self):
+        client = self.connect("trl:trl_rewards:ENVIRONMENTS=mixed")
+        tools = client.request("tools", {"environment": "mixed"})["tools"]
+        self.assertEqual([tool["function"]["name"] for tool in tools], ["increment", "letter"])
+        prompt = [{"role": "user", "content": "Go on."}]
+        first = self.reset(client, {"prompt": prompt, "environment": "increment", "target": 2})
+        self.assertEqual(first["messages"], [{"role": "user", "content": "Go on. The target is 2."}])
+        self.assertEqual([tool["function"]["name"] for tool in first["tools"]], ["increment"])
+        self.assertEqual(self.call(client, "increment", step=2), "2")
+        with self.assertRaisesRegex(RequestError, "There is no tool 'letter'; the tools are: increment"):
+            self.call(client, "letter", index=0)
+        self.assertEqual(self.score(client, "mixed", episode="e"), {"reward": 1.0})
+        client.request("close", {"episode": "e"})
+        second = self.reset(client, {"prompt": prompt, "environment": "secret", "secret": "ape"})
+        self.assertEqual(second["messages"], prompt)
+        self.assertEqual(self.call(client, "letter", index=1), "p")
+        self.assertEqual(self.score(client, "mixed", episode="e"), {"reward": None})
+        client.request("close", {"episode": "e"})
+        with self.assertRaisesRegex(RequestError, "environment.unknown_environment: .*; they are: increment, secret"):
+            self.reset(client, {"prompt": prompt, "environment": "chess"})
+        client.request("close", {"episode": "e"})
+
+    def test_environments_of_a_dictionary_must_agree_on_a_tools_schema(self):
+        class One:
+            def reset(self):
+                pass
+
+            def look(self, far: bool) -> str:
+                """Look."""
+                return "one %s" % far
+
+        class Two(One):
+            async def reset(self):
+                return " Now."
+
+            async def look(self, far: bool) -> str:
+                """Look."""
+                return "two %s" % far
+
+        class Three(One):
+            def look(self) -> str:
+                """Look."""
+                return ""
+
+        both = trl.environment({"one": One, "two": Two}, name="both")
+        self.assertFalse(both.tools["look"].is_async)
+        self.assertNotIn("score", both.methods)
+        opened = both.factory().reset(Task("", {"prompt": "Go.", "environment": "two"}))
+        self.assertEqual(asyncio.run(opened).messages, [{"role": "user", "content": "Go. Now."}])
+        with self.assertRaisesRegex(DefinitionError, "different tools of the name 'look'"):
+            trl.environment({"one": One, "three": Three})
+        with self.assertRaisesRegex(DefinitionError, "is empty"):
+            trl.environment({})
 
 
 class VerlTest(AttachTest):
