@@ -26,8 +26,8 @@ class EnvironmentKind {
   // Starts what this kind needs beside memory (processes), on the loop that will run its episodes and before
   // anything else is asked of it. Error(kInput) when that cannot be used.
   virtual Task<> open();
-  // What this kind holds although no episode is open, as sentences with their remedies: for 'stoker env
-  // check'.
+  // What this kind holds although no episode is open, and what it offers (snapshots) and does not keep, as
+  // sentences with their remedies: for 'stoker env check'.
   virtual Task<std::vector<std::string>> check_at_rest();
   // `blocking` outlives the environment: where it and its tools run what blocks (co_await blocking.run(...)).
   // A call that never returns may be abandoned there, so the function must own whatever it touches.

@@ -52,21 +52,48 @@ Task<Result<ToolResult>> OutsideTool::call(const Json& arguments) {
   co_return decode_call(*answer);
 }
 
-Task<Result<Observation>> CommandEnvironment::reset(const TaskRow& task, uint64_t seed) {
+// `state` is null for reset. All of them must live until it is done.
+Task<Result<Json>> CommandEnvironment::begin(const char* method, const TaskRow& task, uint64_t seed,
+                                             const Json* state) {
   place_ = co_await outside_->pool->lease();
   episode_ = outside_->pool->next_episode();
   task_ = task_to_json(task);
   Json params =
       Json::object({{"episode", episode_}, {"environment", outside_->offered.name}, {"task", task_}});
   params.set("seed", static_cast<unsigned long long>(seed & kProtocolSeedMask));
-  const Result<Json> answer = co_await place_.worker().ask("reset", std::move(params));
+  if (state != nullptr) params.set("state", *state);
+  co_return co_await place_.worker().ask(method, std::move(params));
+}
+
+void CommandEnvironment::offer(const std::optional<std::vector<ToolSchema>>& of_episode) {
+  for (const ToolSchema& tool : of_episode ? *of_episode : outside_->tools) {
+    tools_.push_back(std::make_unique<OutsideTool>(tool, place_.shared_worker(), episode_));
+  }
+}
+
+Task<Result<Observation>> CommandEnvironment::reset(const TaskRow& task, uint64_t seed) {
+  const Result<Json> answer = co_await begin("reset", task, seed, nullptr);
   if (!answer) co_return answer.failure();
   Result<ResetAnswer> reset = decode_reset(*answer);
   if (!reset) co_return reset.failure();
-  for (const ToolSchema& tool : reset->tools ? *reset->tools : outside_->tools) {
-    tools_.push_back(std::make_unique<OutsideTool>(tool, place_.shared_worker(), episode_));
-  }
+  offer(reset->tools);
   co_return std::move(reset->observation);
+}
+
+Task<Result<Done>> CommandEnvironment::restore(const TaskRow& task, uint64_t seed, const Json& state) {
+  const Result<Json> answer = co_await begin("restore", task, seed, &state);
+  if (!answer) co_return answer.failure();
+  const Result<std::optional<std::vector<ToolSchema>>> tools = decode_restore(*answer);
+  if (!tools) co_return tools.failure();
+  offer(*tools);
+  co_return Done();
+}
+
+Task<Result<Json>> CommandEnvironment::snapshot() {
+  if (!place_) co_return Failure{FailureClass::kEnvironment, "not_reset", "There is no open episode."};
+  const Result<Json> answer = co_await place_.worker().ask("snapshot", Json::object({{"episode", episode_}}));
+  if (!answer) co_return answer.failure();
+  co_return decode_snapshot(*answer);
 }
 
 Task<Result<Observation>> CommandEnvironment::step(const Action& action) {

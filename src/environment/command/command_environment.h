@@ -51,7 +51,15 @@ class CommandEnvironment final : public Environment {
   bool has_own_score() const override { return outside_->offered.scored; }
   Task<Result<RewardResult>> score(const std::optional<Failure>& ending) override;
 
+  // Only for environments that offer snapshots. The state of the open episode, and an episode opened in that
+  // state in place of reset, in whichever process; close() is due after it as after reset.
+  Task<Result<Json>> snapshot();
+  Task<Result<Done>> restore(const TaskRow& task, uint64_t seed, const Json& state);
+
  private:
+  Task<Result<Json>> begin(const char* method, const TaskRow& task, uint64_t seed, const Json* state);
+  void offer(const std::optional<std::vector<ToolSchema>>& of_episode);
+
   std::shared_ptr<const OutsideEnvironment> outside_;
   WorkerLease place_;
   std::string episode_;

@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 CommandOptions child_options(int processes) {
   CommandOptions options;
@@ -211,6 +212,23 @@ TEST(CommandEnvironment, AKilledProcessIsReplacedWithinASecond) {
   RecordProperty("replacement_ms", static_cast<int>(to_seconds(executor.now() - begin) * 1000));
 }
 
+TEST(CommandEnvironment, SnapshotsAreTriedOut) {
+  const TestFolder folder;
+  RealExecutor executor;
+  const auto problems = [&](const std::string& what) {
+    const std::string rows = folder.write("rows.jsonl", "{\"do\": \"" + what + "\", \"value\": 5}\n");
+    CommandEnvironmentOptions options{.process = child_options(1)};
+    options.process.episodes_per_process = 1;
+    options.files.train_file = rows;
+    auto kind = make_command(options);
+    run(executor, kind->open());
+    return run(executor, kind->check_at_rest());
+  };
+  EXPECT_THAT(problems("count"), IsEmpty());
+  EXPECT_THAT(problems(""), IsEmpty());  // over after one turn
+  EXPECT_THAT(problems("forget"), ElementsAre(HasSubstr("went on otherwise")));
+}
+
 TEST(OutsideKind, AddsToolsAndRewardsToANativeEnvironment) {
   RealExecutor executor;
   ToolsOptions tools;
@@ -319,6 +337,12 @@ TEST(CommandEnvironment, PlaysWithThePythonPackage) {
   EXPECT_TRUE(run(executor, environment->step({.turn = 2, .text = "8", .content = "8"}))->done);
   EXPECT_EQ(run(executor, environment->score(std::nullopt))->reward, 0.5);
   run(executor, environment->close());
+
+  const TestFolder folder;
+  options.files.train_file = folder.write("rows.jsonl", "{\"number\": 8}\n");
+  kind = make_command(options);
+  run(executor, kind->open());
+  EXPECT_THAT(run(executor, kind->check_at_rest()), IsEmpty());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "environment/command/command_environment.h"
+#include "environment/command/snapshot_check.h"
 
 namespace stoker {
 namespace {
@@ -47,7 +48,14 @@ class CommandKind final : public EnvironmentKind {
     outside_ = std::move(outside);
   }
 
-  Task<std::vector<std::string>> check_at_rest() override { return pool_->check_at_rest(); }
+  Task<std::vector<std::string>> check_at_rest() override {
+    std::vector<std::string> problems;
+    if (outside()->offered.snapshot) {
+      problems = co_await check_snapshot(outside(), training_tasks(0)->task(0), 1);
+    }
+    for (std::string& problem : co_await pool_->check_at_rest()) problems.push_back(std::move(problem));
+    co_return problems;
+  }
 
   std::unique_ptr<Environment> make(Pool&) const override {
     return std::make_unique<CommandEnvironment>(outside());

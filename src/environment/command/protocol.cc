@@ -248,6 +248,18 @@ Result<ScoreAnswer> decode_score(const Json& result) {
   });
 }
 
+Result<Json> decode_snapshot(const Json& result) {
+  return read_answer<Json>("snapshot", result, [](const Json& json) { return json.at("state"); });
+}
+
+Result<std::optional<std::vector<ToolSchema>>> decode_restore(const Json& result) {
+  using Tools = std::optional<std::vector<ToolSchema>>;
+  return read_answer<Tools>("restore", result, [](const Json& json) {
+    const Json* tools = member(json, "tools");
+    return tools == nullptr ? Tools() : Tools(tools_member(*tools));
+  });
+}
+
 PingAnswer decode_ping(const Json& result) {
   return {.episodes = count_member(result, "episodes").value_or(0),
           .stuck = count_member(result, "stuck").value_or(0)};

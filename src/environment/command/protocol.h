@@ -95,6 +95,11 @@ struct ScoreAnswer {
 };
 Result<ScoreAnswer> decode_score(const Json& result);
 
+// The state of an episode: any JSON value.
+Result<Json> decode_snapshot(const Json& result);
+// The tools of a restored episode in place of the environment's; empty: those.
+Result<std::optional<std::vector<ToolSchema>>> decode_restore(const Json& result);
+
 struct PingAnswer {
   int64_t episodes = 0;
   int64_t stuck = 0;

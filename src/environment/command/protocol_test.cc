@@ -86,6 +86,10 @@ TEST(Protocol, AnswersThatDoNotFitAreFailures) {
   EXPECT_EQ(name(decode_greeting(Json::parse(R"({"protocol":2})"))), "infrastructure.protocol");
   EXPECT_EQ(name(decode_greeting(Json::parse(R"({"protocol":1,"limits":{"line_bytes":10}})"))),
             "infrastructure.protocol");
+  EXPECT_EQ(name(decode_snapshot(Json::parse("{}"))), "infrastructure.protocol");
+  EXPECT_TRUE(decode_snapshot(Json::parse(R"({"state":null})"))->is_null());
+  EXPECT_FALSE(decode_restore(Json::parse("{}"))->has_value());
+  EXPECT_EQ(name(decode_restore(Json::parse(R"({"tools":3})"))), "infrastructure.protocol");
   const std::string two = R"({"function":{"name":"a","parameters":{}}})";
   EXPECT_EQ(name(decode_tools(Json::parse("{\"tools\":[" + two + "," + two + "]}"))),
             "infrastructure.protocol");

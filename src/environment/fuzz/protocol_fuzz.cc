@@ -28,7 +28,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     decode_ping(result);
     const bool understood = decode_greeting(result).ok() + decode_tools(result).ok() +
                             decode_reset(result).ok() + decode_step(result).ok() + decode_call(result).ok() +
-                            decode_score(result).ok();
+                            decode_score(result).ok() + decode_snapshot(result).ok();
+    const bool restored = decode_restore(result).ok();
+    if (restored !=
+        (decode_tools(result).ok() || result.find("tools") == nullptr || result.at("tools").is_null())) {
+      std::abort();
+    }
     if (understood && result.as_object().empty()) std::abort();
   };
   const bool fits = whole.feed(bytes, decode);

@@ -15,7 +15,7 @@ Json error_of(const char* error_class, const char* reason, const std::string& me
 
 Json hello(int64_t episode_limit) {
   Json environment =
-      Json::object({{"name", "Count"}, {"description", "Counts."}, {"snapshot", false}, {"scored", true}});
+      Json::object({{"name", "Count"}, {"description", "Counts."}, {"snapshot", true}, {"scored", true}});
   Json limits = Json::object({{"line_bytes", 16777216}});
   if (episode_limit > 0) limits.set("episodes", static_cast<long long>(episode_limit));
   return Json::object(
@@ -118,6 +118,18 @@ Json OutsideServer::answer(int64_t id, const std::string& method, const Json& pa
           Json::array({Json::object({{"role", "user"}, {"content", "Task " + task.at("id").as_string()}})})},
          {"done", false}}));
   }
+  if (method == "snapshot") {
+    const auto open = episodes_.find(episode);
+    if (open == episodes_.end())
+      return error_of("environment", "unknown_episode", "There is no such episode.");
+    return result(Json::object({{"state", member_or(open->second, "value", 0)}}));
+  }
+  if (method == "restore") {
+    Json fields = params.at("task").at("fields");
+    if (member_or(fields, "do", "") != Json("forget")) fields.set("value", params.at("state"));
+    if (!episodes_.emplace(episode, std::move(fields)).second) ++broken_;
+    return result(Json::object());
+  }
   if (method == "close") {
     ++closes_;
     episodes_.erase(episode);
@@ -165,6 +177,13 @@ Json OutsideServer::step(int64_t id, const Json& params, Reaction& reaction) {
   if (what == Json("crash")) reaction.then = Reaction::Then::kCrash;
   if (what == Json("hang")) reaction.then = Reaction::Then::kHang;
   if (what == Json("crash") || what == Json("hang")) return Json();
+  if (what == Json("count") || what == Json("forget")) {
+    const int64_t value = member_or(open->second, "value", 0).as_int() + 1;
+    open->second.set("value", static_cast<long long>(value));
+    Json said = Json::object({{"role", "user"}, {"content", std::to_string(value)}});
+    return Json::object(
+        {{"result", Json::object({{"messages", Json::array({std::move(said)})}, {"done", false}})}});
+  }
   if (what == Json("mute")) {
     mute_[id] = true;
     return Json();

@@ -15,7 +15,7 @@ namespace stoker::testing {
 
 // A process that speaks docs/protocol.md and goes wrong on demand: the member "do" of a task's fields says
 // what its episode's step does. It offers the environment "Count" (its own score: the member "value"), the
-// tool "double" and the rewards "length" (the number of messages) and "unsure" (never scored).
+// snapshots, the tool "double" and the rewards "length" (the number of messages) and "unsure" (never scored).
 //
 //   crash    the process exits with status 9
 //   hang     the process answers nothing more, pings included
@@ -25,6 +25,8 @@ namespace stoker::testing {
 //   long     the answer has more than 100,000 bytes
 //   fail     the answer is the error environment.planted
 //   limit    the environment's own limit ends the episode
+//   count    the episode goes on, and says and counts up its value
+//   forget   likewise, but the value is lost in a snapshot
 //   told     the step's text is one of these words, or a whole number, which becomes the episode's value
 class OutsideServer {
  public:
