@@ -69,12 +69,12 @@ keep_last = 2
 steps = 60
 batch_size = 8
 )");
-    ASSERT_EQ(run_init({.directory = shared_ / "fresh",
+    ASSERT_EQ(run_init({.directory = shared_ / "models" / "fresh",
                         .assignments = {"hidden_size=32", "num_hidden_layers=2", "num_attention_heads=2",
                                         "num_key_value_heads=1", "head_dim=16", "intermediate_size=48"}}),
               kExitDone);
     InterruptWatch interrupts;
-    ASSERT_EQ(run_sft(arguments_in(shared_, "sft", "fresh", {"checkpoint.every_steps=0"}), interrupts),
+    ASSERT_EQ(run_sft(arguments_in(shared_, "sft", "models/fresh", {"checkpoint.every_steps=0"}), interrupts),
               kExitDone);
   }
   static void TearDownTestSuite() { shared_folder_.reset(); }
@@ -108,7 +108,7 @@ batch_size = 8
 };
 
 TEST_F(CommandsTest, InitRefusesToReplaceAndNamesBadSizes) {
-  EXPECT_THROW(run_init({.directory = shared_ / "fresh"}), Error);
+  EXPECT_THROW(run_init({.directory = shared_ / "models" / "fresh"}), Error);
   EXPECT_THROW(run_init({.directory = root_ / "other", .assignments = {"size=3M"}}), Error);
   EXPECT_THROW(run_init({.directory = root_ / "other",
                          .assignments = {"num_attention_heads=3", "num_key_value_heads=2"}}),
@@ -213,7 +213,7 @@ TEST_F(CommandsTest, AWrongSettingIsRefusedBeforeTheOldRunIsReplaced) {
 }
 
 TEST_F(CommandsTest, GenerateAnswersAPrompt) {
-  GenerateArguments one{.model = shared_ / "fresh", .prompt = "What is 2+2?", .max_tokens = 4};
+  GenerateArguments one{.model = shared_ / "models" / "fresh", .prompt = "What is 2+2?", .max_tokens = 4};
   EXPECT_EQ(run_generate(one, interrupts_), kExitDone);
   one.max_tokens = 0;
   EXPECT_THROW(run_generate(one, interrupts_), Error);
@@ -236,7 +236,7 @@ TEST_F(CommandsTest, ScoreGivesTheLogProbabilitiesOfABatch) {
                     "{\"prompt\": \"Pick a\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"
                     "{\"tokens\": [3, 4, 5]}\n");
   for (const char* type : {"float32", "bfloat16"}) {
-    const GenerateArguments batch{.model = shared_ / "fresh",
+    const GenerateArguments batch{.model = shared_ / "models" / "fresh",
                                   .compute_type = type,
                                   .temperature = 0.7,
                                   .forbidden_tokens = {6},
@@ -252,7 +252,7 @@ TEST_F(CommandsTest, ScoreGivesTheLogProbabilitiesOfABatch) {
     write_file_atomic(root_ / "tokens.jsonl", Json::object({{"tokens", Json::array(ids)}}).dump() +
                                                   "\n{\"text\": \"Pick b\"}\n" +
                                                   R"({"prompt": "Pick", "completion": " b"})" + "\n");
-    const ScoreArguments score{.model = shared_ / "fresh",
+    const ScoreArguments score{.model = shared_ / "models" / "fresh",
                                .input = root_ / "tokens.jsonl",
                                .compute_type = type,
                                .temperature = 0.7};
@@ -267,8 +267,8 @@ TEST_F(CommandsTest, ScoreGivesTheLogProbabilitiesOfABatch) {
 }
 
 TEST_F(CommandsTest, ScoreAndBatchNameWhatIsWrongWithARow) {
-  ScoreArguments score{.model = shared_ / "fresh", .input = root_ / "rows.jsonl"};
-  GenerateArguments batch{.model = shared_ / "fresh", .batch = root_ / "rows.jsonl"};
+  ScoreArguments score{.model = shared_ / "models" / "fresh", .input = root_ / "rows.jsonl"};
+  GenerateArguments batch{.model = shared_ / "models" / "fresh", .batch = root_ / "rows.jsonl"};
   for (const char* row : {"3", "{", "{}", "{\"text\": 3}", "{\"tokens\": [-1]}", "{\"tokens\": 1}",
                           "{\"x\": 1}", "{\"prompt\": [], \"completion\": \"\"}"}) {
     write_file_atomic(root_ / "rows.jsonl", std::string("\n") + row + "\n");

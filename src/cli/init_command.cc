@@ -96,6 +96,10 @@ int run_init(const InitArguments& arguments) {
   TokenizerPtr tokenizer = Tokenizer::from_json(build_tokenizer_json(init.words), "the fresh tokenizer");
   ModelConfig config = model_config(init, *tokenizer);
   Weights weights = initialize_weights(config, static_cast<uint64_t>(init.seed));
+  if (arguments.directory.has_parent_path()) {
+    std::error_code told_below;  // by who writes there
+    fs::create_directories(arguments.directory.parent_path(), told_below);
+  }
   write_folder_atomic(arguments.directory, [&](const fs::path& folder) {
     write_tokenizer(folder, init.words);
     save_model(folder, weights);
