@@ -9,6 +9,8 @@ namespace {
 constexpr size_t kDeepestJson = 128;
 
 bool is_json_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+// Neither ends a string nor is looked at in one.
+bool is_plain_in_string(char c) { return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20; }
 bool is_json_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
@@ -17,6 +19,22 @@ JsonMachine::Step JsonMachine::push(char c) {
   Step result = step(c);
   if (result == Step::kMore || result == Step::kDone) ++size_;
   return result;
+}
+
+JsonMachine::Progress JsonMachine::push(std::string_view text) {
+  size_t used = 0;
+  while (used < text.size()) {
+    if (state_ == State::kString) {
+      const size_t begin = used;
+      while (used < text.size() && is_plain_in_string(text[used])) ++used;
+      size_ += used - begin;
+      if (used == text.size()) break;
+    }
+    const Step step = push(text[used]);
+    if (step == Step::kMore || step == Step::kDone) ++used;
+    if (step != Step::kMore) return {step, used};
+  }
+  return {Step::kMore, used};
 }
 
 JsonMachine::Step JsonMachine::step(char c) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace stoker {
 
@@ -18,6 +19,13 @@ class JsonMachine {
   static constexpr size_t kNoString = static_cast<size_t>(-1);
 
   Step push(char c);
+
+  struct Progress {
+    Step step = Step::kMore;  // of the last byte looked at
+    size_t used = 0;          // bytes of the text that belong to the value
+  };
+  // Pushes the bytes of `text` up to the first step that is not kMore.
+  Progress push(std::string_view text);
 
   // After kInvalid: what was expected, a clause: "a colon was expected".
   const char* reason() const { return reason_; }

@@ -72,17 +72,15 @@ std::string python_json(const Json& value) {
 
 JsonScan scan_json(std::string_view text) {
   JsonMachine machine;
-  for (size_t i = 0; i < text.size(); ++i) {
-    switch (machine.push(text[i])) {
-      case JsonMachine::Step::kMore:
-        break;
-      case JsonMachine::Step::kDone:
-        return {JsonScan::Status::kComplete, i + 1, ""};
-      case JsonMachine::Step::kBefore:
-        return {JsonScan::Status::kComplete, i, ""};
-      case JsonMachine::Step::kInvalid:
-        return {JsonScan::Status::kInvalid, i, machine.reason()};
-    }
+  const JsonMachine::Progress progress = machine.push(text);
+  switch (progress.step) {
+    case JsonMachine::Step::kDone:
+    case JsonMachine::Step::kBefore:
+      return {JsonScan::Status::kComplete, progress.used, ""};
+    case JsonMachine::Step::kInvalid:
+      return {JsonScan::Status::kInvalid, progress.used, machine.reason()};
+    case JsonMachine::Step::kMore:
+      break;
   }
   return {JsonScan::Status::kIncomplete, text.size(), "the text ends in the middle of a value"};
 }
@@ -107,36 +105,47 @@ namespace {
 // Objects of up to this many members are searched from their start: quicker than a table.
 constexpr size_t kFewMembers = 16;
 
-Json members_without_duplicates(const Json::Object& members) {
-  Json::Object out;
-  out.reserve(members.size());
-  std::unordered_map<std::string_view, size_t> places;
-  for (const auto& [name, member] : members) {
-    size_t place = out.size();
-    if (members.size() <= kFewMembers) {
-      for (size_t i = 0; i < out.size() && place == out.size(); ++i) {
-        if (out[i].first == name) place = i;
-      }
+// The first of `members` up to `end` with the name of the one at `end`; `end` itself when there is none.
+size_t first_of_name(const Json::Object& members, size_t end) {
+  for (size_t i = 0; i < end; ++i) {
+    if (members[i].first == members[end].first) return i;
+  }
+  return end;
+}
+
+void remove_duplicates(Json& value);
+
+void remove_duplicates(Json::Object& members) {
+  std::unordered_map<std::string, size_t> places;
+  size_t kept = 0;  // the members before it are those that stay
+  for (size_t i = 0; i < members.size(); ++i) {
+    remove_duplicates(members[i].second);
+    if (i != kept) members[kept] = std::move(members[i]);
+    const size_t place = members.size() <= kFewMembers
+                             ? first_of_name(members, kept)
+                             : places.emplace(members[kept].first, kept).first->second;
+    if (place == kept) {
+      ++kept;
     } else {
-      place = places.emplace(name, out.size()).first->second;
-    }
-    if (place == out.size()) {
-      out.emplace_back(name, without_duplicates(member));
-    } else {
-      out[place].second = without_duplicates(member);
+      members[place].second = std::move(members[kept].second);
     }
   }
-  return Json::object(std::move(out));
+  members.resize(kept);
+}
+
+void remove_duplicates(Json& value) {
+  if (value.is_object()) {
+    remove_duplicates(value.as_object());
+  } else if (value.is_array()) {
+    for (Json& element : value.as_array()) remove_duplicates(element);
+  }
 }
 
 }  // namespace
 
-Json without_duplicates(const Json& value) {
-  if (value.is_object()) return members_without_duplicates(value.as_object());
-  if (!value.is_array()) return value;
-  Json out = Json::array();
-  for (const Json& element : value.as_array()) out.as_array().push_back(without_duplicates(element));
-  return out;
+Json without_duplicates(Json value) {
+  remove_duplicates(value);
+  return value;
 }
 
 }  // namespace stoker

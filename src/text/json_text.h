@@ -34,6 +34,6 @@ std::string one_line_json(std::string_view text);
 
 // `value` with each member name once, the last value kept at the first place, as Python's json.loads reads
 // it.
-Json without_duplicates(const Json& value);
+Json without_duplicates(Json value);
 
 }  // namespace stoker

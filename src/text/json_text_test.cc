@@ -1,5 +1,6 @@
 #include "text/json_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "text/testing/tokenizers.h"
@@ -91,6 +92,13 @@ TEST(ScanJson, AgreesWithTheParserOnDamagedText) {
 TEST(WithoutDuplicates, KeepsTheLastValueAtTheFirstPlace) {
   Json json = Json::parse(R"({"a": 1, "b": [{"x": 1, "x": 2}], "a": {"y": 3, "y": 4}})");
   EXPECT_EQ(without_duplicates(json).dump(), Json::parse(R"({"a": {"y": 4}, "b": [{"x": 2}]})").dump());
+  // So many members that they are found by a table.
+  std::string written = "{", kept = "{";
+  for (int i = 0; i < 40; ++i) {
+    written += fmt::format("{}\"m{}\": {}", i == 0 ? "" : ", ", i % 25, i);
+    if (i < 25) kept += fmt::format("{}\"m{}\": {}", i == 0 ? "" : ", ", i, i < 15 ? i + 25 : i);
+  }
+  EXPECT_EQ(without_duplicates(Json::parse(written + "}")), Json::parse(kept + "}"));
 }
 
 }  // namespace

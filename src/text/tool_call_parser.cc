@@ -52,7 +52,9 @@ Reading<bool> read_turn(TurnScan& scan, BodyReader read_body) {
 class FormatStream final : public TurnStream {
  public:
   FormatStream(BodyReader read, const ParseOptions& options)
-      : scan_{.in = {}, .out = {}, .options = options}, reader_(read_turn(scan_, read)) {
+      : options_(options),
+        scan_{.in = {}, .out = TurnBuilder(), .options = options_},
+        reader_(read_turn(scan_, read)) {
     reader_.start();
   }
 
@@ -73,7 +75,8 @@ class FormatStream final : public TurnStream {
   }
 
  private:
-  TurnScan scan_;  // before the reader, which refers to it
+  ParseOptions options_;  // each is referred to by the next
+  TurnScan scan_;
   Reading<bool> reader_;
 };
 
@@ -81,6 +84,12 @@ class FormatParser final : public ToolCallParser {
  public:
   FormatParser(BodyReader read, bool reads_tools) : read_(read), reads_tools_(reads_tools) {}
 
+  ParsedTurn parse(std::string_view text, const ParseOptions& options) const override {
+    TurnScan scan{.in = TurnInput(text), .out = TurnBuilder(TurnBuilder::Deltas::kNone), .options = options};
+    Reading<bool> reader = read_turn(scan, read_);
+    reader.start();
+    return std::move(scan.out.turn());
+  }
   std::unique_ptr<TurnStream> stream(const ParseOptions& options) const override {
     return std::make_unique<FormatStream>(read_, options);
   }
@@ -92,12 +101,6 @@ class FormatParser final : public ToolCallParser {
 };
 
 }  // namespace
-
-ParsedTurn ToolCallParser::parse(std::string_view text, const ParseOptions& options) const {
-  std::unique_ptr<TurnStream> whole = stream(options);
-  whole->feed(text);
-  return whole->finish().turn;
-}
 
 std::vector<ToolCallFormat> tool_call_formats() {
   std::vector<ToolCallFormat> formats;

@@ -93,7 +93,7 @@ class ToolCallParser {
   virtual ~ToolCallParser() = default;
 
   // `text`: the whole turn without the end-of-turn token.
-  ParsedTurn parse(std::string_view text, const ParseOptions& options = {}) const;
+  virtual ParsedTurn parse(std::string_view text, const ParseOptions& options = {}) const = 0;
 
   virtual std::unique_ptr<TurnStream> stream(const ParseOptions& options = {}) const = 0;
 

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
-
-#include "text/json_machine.h"
 
 namespace stoker {
 namespace {
@@ -34,26 +33,38 @@ JsonPart cut_off_part(const TurnScan& scan) {
 }
 
 // Moves to the next part of an object or array: behind the comma, or behind the closing bracket (`end`).
-Reading<JsonMember> next_part(TurnScan& scan, bool first, char bracket) {
-  JsonMember member;
-  int byte = co_await skip_blanks(scan);
-  if (byte == bracket) {
-    scan.in.skip(1);
-    member.end = true;
-    co_return member;
-  }
-  if (!first && byte != TurnInput::kEnd) {
-    if (byte != ',') {
-      member.part = invalid_part(scan, "a comma or a closing bracket was expected");
-      co_return member;
+class NextPart final : public Scanner<JsonMember> {
+ public:
+  NextPart(TurnScan& scan, bool first, char bracket)
+      : Scanner(scan.in), scan_(scan), comma_due_(!first), bracket_(bracket) {}
+
+  bool advance() override {
+    SkipBlanks blanks(scan_);
+    if (!blanks.advance()) return false;
+    const int byte = blanks.await_resume();
+    if (byte == bracket_ && !behind_comma_) {
+      in_.skip(1);
+      result_.end = true;
+    } else if (byte != TurnInput::kEnd && comma_due_ && byte != ',') {
+      result_.part = invalid_part(scan_, "a comma or a closing bracket was expected");
+    } else if (byte != TurnInput::kEnd && comma_due_) {
+      in_.skip(1);
+      comma_due_ = false;
+      behind_comma_ = true;
+      return advance();
+    } else {
+      if (byte == TurnInput::kEnd) result_.part = cut_off_part(scan_);
+      result_.part.begin = in_.at();
     }
-    scan.in.skip(1);
-    byte = co_await skip_blanks(scan);
+    return true;
   }
-  if (byte == TurnInput::kEnd) member.part = cut_off_part(scan);
-  member.part.begin = scan.in.at();
-  co_return member;
-}
+
+ private:
+  TurnScan& scan_;
+  bool comma_due_;
+  bool behind_comma_ = false;
+  char bracket_;
+};
 
 // The name is known and the arguments have begun: from here on it is a call.
 void announce_when_known(TurnScan& scan, const CallFields& fields) {
@@ -137,40 +148,36 @@ void judge_call(TurnScan& scan, const CallFields& fields) {
 }  // namespace
 
 std::string decoded_string(const TurnScan& scan, size_t begin, size_t end) {
-  Result<Json> text = Json::try_parse(scan.in.between(begin, end));
+  const std::string_view written = scan.in.between(begin, end);
+  if (written.size() >= 2 && written.front() == '"') {
+    const std::string_view inside = written.substr(1, written.size() - 2);
+    const bool plain = std::all_of(inside.begin(), inside.end(),
+                                   [](char c) { return c >= ' ' && c <= '~' && c != '\\' && c != '"'; });
+    if (plain && written.back() == '"') return std::string(inside);
+  }
+  Result<Json> text = Json::try_parse(written);
   return text && text->is_string() ? text->as_string() : "";
 }
 
-Reading<JsonPart> read_json_value(TurnScan& scan, bool arguments) {
-  JsonMachine machine;
-  size_t begin = scan.in.at();
-  for (;;) {
-    std::string_view rest = scan.in.rest();
-    JsonMachine::Step step = JsonMachine::Step::kMore;
-    size_t used = 0;
-    while (used < rest.size()) {
-      step = machine.push(rest[used]);
-      if (step == JsonMachine::Step::kMore || step == JsonMachine::Step::kDone) ++used;
-      if (step != JsonMachine::Step::kMore) break;
-    }
-    if (arguments) scan.out.add_arguments(rest.substr(0, used));
-    scan.in.skip(used);
-    if (step == JsonMachine::Step::kDone || step == JsonMachine::Step::kBefore) {
-      co_return JsonPart{.begin = begin};
-    }
-    bool bad = step == JsonMachine::Step::kInvalid;
-    if (bad || scan.in.ended()) {
-      JsonPart part = bad ? invalid_part(scan, machine.reason()) : cut_off_part(scan);
-      size_t string = machine.string_begin();
-      if (string != JsonMachine::kNoString) part.recover_from = begin + string;
-      co_return part;
-    }
-    co_await scan.in.more();
+bool JsonValueScanner::advance() {
+  const std::string_view rest = in_.rest();
+  const JsonMachine::Progress progress = machine_.push(rest);
+  if (arguments_) scan_.out.add_arguments(rest.substr(0, progress.used));
+  in_.skip(progress.used);
+  if (progress.step == JsonMachine::Step::kDone || progress.step == JsonMachine::Step::kBefore) {
+    result_.begin = begin_;
+    return true;
   }
+  const bool bad = progress.step == JsonMachine::Step::kInvalid;
+  if (!bad && !in_.ended()) return false;
+  result_ = bad ? invalid_part(scan_, machine_.reason()) : cut_off_part(scan_);
+  const size_t string = machine_.string_begin();
+  if (string != JsonMachine::kNoString) result_.recover_from = begin_ + string;
+  return true;
 }
 
 Reading<JsonMember> next_member(TurnScan& scan, bool first) {
-  JsonMember member = co_await next_part(scan, first, '}');
+  JsonMember member = co_await NextPart(scan, first, '}');
   if (!member.part.ok || member.end) co_return member;
   if (co_await scan.in.byte() != '"') {
     member.part = invalid_part(scan, "a member name in double quotes was expected");
@@ -192,7 +199,7 @@ Reading<JsonMember> next_member(TurnScan& scan, bool first) {
 }
 
 Reading<JsonMember> next_element(TurnScan& scan, bool first) {
-  co_return co_await next_part(scan, first, ']');
+  co_return co_await NextPart(scan, first, ']');
 }
 
 Reading<bool> tell_json_problem(TurnScan& scan, JsonPart part, size_t begin) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 
+#include "text/json_machine.h"
 #include "text/json_text.h"
 #include "text/parsers/turn_scan.h"
 
@@ -18,8 +19,20 @@ struct JsonPart {
   size_t begin = 0;         // ok: the value's first byte; the place read up to is one past its last
 };
 
+class JsonValueScanner final : public Scanner<JsonPart> {
+ public:
+  JsonValueScanner(TurnScan& scan, bool arguments)
+      : Scanner(scan.in), scan_(scan), arguments_(arguments), begin_(scan.in.at()) {}
+  bool advance() override;
+
+ private:
+  TurnScan& scan_;
+  bool arguments_;
+  size_t begin_;
+  JsonMachine machine_;
+};
 // Reads one JSON value at the place read up to. With `arguments` its text goes to the open call's arguments.
-Reading<JsonPart> read_json_value(TurnScan& scan, bool arguments);
+inline JsonValueScanner read_json_value(TurnScan& scan, bool arguments) { return {scan, arguments}; }
 
 // A step through the members of an object (or the elements of an array) behind its opening bracket: the part
 // where the member's value starts (`begin`), or the end of the object, which is consumed.

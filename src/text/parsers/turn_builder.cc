@@ -24,9 +24,13 @@ size_t cut_character(std::string_view text) {
 
 }  // namespace
 
-void TurnBuilder::announce(TurnDelta::Kind kind, size_t call, std::string_view text) {
-  if (!deltas_.empty() && deltas_.back().kind == kind && deltas_.back().call == call &&
-      kind != TurnDelta::Kind::kCallStarted) {
+// Of a call: of the last one.
+void TurnBuilder::announce(TurnDelta::Kind kind, std::string_view text) {
+  if (!tells_) return;
+  const bool of_turn = kind == TurnDelta::Kind::kReasoning || kind == TurnDelta::Kind::kContent;
+  const size_t call = of_turn ? 0 : turn_.calls.size() - 1;
+  const bool grows = kind != TurnDelta::Kind::kCallStarted && kind != TurnDelta::Kind::kCallEnded;
+  if (grows && !deltas_.empty() && deltas_.back().kind == kind && deltas_.back().call == call) {
     deltas_.back().text += text;
   } else {
     deltas_.push_back({kind, call, std::string(text)});
@@ -35,6 +39,7 @@ void TurnBuilder::announce(TurnDelta::Kind kind, size_t call, std::string_view t
 
 void TurnBuilder::add_trimmed(std::string& to, std::string& blanks, std::string_view which,
                               std::string_view text, TurnDelta::Kind kind) {
+  if (text.empty()) return;
   if (to.empty()) {
     size_t first = text.find_first_not_of(which);
     if (first == std::string_view::npos) return;
@@ -45,11 +50,11 @@ void TurnBuilder::add_trimmed(std::string& to, std::string& blanks, std::string_
     blanks += text;
     return;
   }
-  std::string piece = std::move(blanks);
-  piece += text.substr(0, last + 1);
+  const size_t before = to.size();
+  to += blanks;
+  to += text.substr(0, last + 1);
   blanks = text.substr(last + 1);
-  to += piece;
-  announce(kind, 0, piece);
+  announce(kind, std::string_view(to).substr(before));
 }
 
 void TurnBuilder::add_reasoning(std::string_view text) {
@@ -84,15 +89,14 @@ void TurnBuilder::drop_call() {
 void TurnBuilder::announce_call() {
   if (announced_) return;
   announced_ = true;
-  size_t index = turn_.calls.size() - 1;
-  announce(TurnDelta::Kind::kCallStarted, index, call().call.name);
-  if (!call().arguments_text.empty()) announce(TurnDelta::Kind::kArguments, index, call().arguments_text);
+  announce(TurnDelta::Kind::kCallStarted, call().call.name);
+  if (!call().arguments_text.empty()) announce(TurnDelta::Kind::kArguments, call().arguments_text);
 }
 
 void TurnBuilder::add_arguments(std::string_view json) {
   if (json.empty()) return;
   call().arguments_text += json;
-  if (announced_) announce(TurnDelta::Kind::kArguments, turn_.calls.size() - 1, json);
+  if (announced_) announce(TurnDelta::Kind::kArguments, json);
 }
 
 void TurnBuilder::call_problem(size_t position, std::string message) {
@@ -106,10 +110,10 @@ void TurnBuilder::close_call(size_t position, std::string_view raw, size_t argum
   parsed.call.raw = raw;
   Result<Json> arguments = Json::try_parse(parsed.arguments_text);
   if (arguments) {
-    parsed.call.arguments = without_duplicates(*arguments);
-    if (!arguments->is_object()) {
-      call_problem(arguments_begin,
-                   fmt::format("\"arguments\" must be an object, found {}.", arguments->type_name()));
+    parsed.call.arguments = without_duplicates(*std::move(arguments));
+    if (!parsed.call.arguments.is_object()) {
+      call_problem(arguments_begin, fmt::format("\"arguments\" must be an object, found {}.",
+                                                parsed.call.arguments.type_name()));
     }
   } else {
     call_problem(arguments_begin,
@@ -117,7 +121,7 @@ void TurnBuilder::close_call(size_t position, std::string_view raw, size_t argum
   }
   if (parsed.call.name.empty()) call_problem(arguments_begin, "The call names no tool.");
   open_ = announced_ = false;
-  deltas_.push_back({TurnDelta::Kind::kCallEnded, turn_.calls.size() - 1, ""});
+  announce(TurnDelta::Kind::kCallEnded, "");
 }
 
 std::vector<TurnDelta> TurnBuilder::take_deltas(bool ended) {

@@ -14,6 +14,11 @@ namespace stoker {
 // no thinking, everything (see `everything_was_reasoning`).
 class TurnBuilder {
  public:
+  // Whether the growth is told at all: a text that is parsed whole has nobody to tell.
+  enum class Deltas { kTold, kNone };
+
+  explicit TurnBuilder(Deltas deltas = Deltas::kTold) : tells_(deltas == Deltas::kTold) {}
+
   // While held nothing is announced.
   void hold(bool held) { held_ = held; }
 
@@ -47,7 +52,7 @@ class TurnBuilder {
   ParsedTurn& turn() { return turn_; }
 
  private:
-  void announce(TurnDelta::Kind kind, size_t call, std::string_view text);
+  void announce(TurnDelta::Kind kind, std::string_view text);
   void add_trimmed(std::string& to, std::string& blanks, std::string_view which, std::string_view text,
                    TurnDelta::Kind kind);
 
@@ -55,6 +60,7 @@ class TurnBuilder {
   std::string reasoning_blanks_;  // read, and part of the turn only if more follows
   std::string content_blanks_;
   std::vector<TurnDelta> deltas_;
+  bool tells_;
   bool held_ = false;
   bool open_ = false;
   bool announced_ = false;

@@ -1,8 +1,6 @@
 #include "text/parsers/turn_scan.h"
 
-#include <algorithm>
-#include <array>
-#include <vector>
+#include <fmt/format.h>
 
 #include "base/json.h"
 
@@ -21,57 +19,13 @@ constexpr std::string_view kThinkingClose[] = {"</think>",   "</thinking>",   "<
 // What ends a thinking block that nothing in the turn has opened.
 constexpr std::string_view kUnopenedClose[] = {"</think>", "[/THINK]"};
 
-// The first bytes of tags.
-class FirstBytes {
- public:
-  void add(std::span<const std::string_view> tags) {
-    for (std::string_view tag : tags) is_first_[static_cast<unsigned char>(tag[0])] = true;
-  }
-  size_t find(std::string_view text, size_t from) const {
-    while (from < text.size() && !is_first_[static_cast<unsigned char>(text[from])]) ++from;
-    return from;
-  }
-
- private:
-  std::array<bool, 256> is_first_{};
-};
-
-enum class Between { kContent, kReasoning, kNothing };
-
-// Moves to the first of `tags`; what stands before goes where `between` says.
-Reading<int> move_to(TurnScan& scan, std::vector<std::string_view> tags, Between between) {
-  FirstBytes first;
-  first.add(tags);
-  for (;;) {
-    size_t begin = scan.in.at();
-    size_t next = first.find(scan.in.text(), begin);
-    int tag = next < scan.in.size() ? match_tag(scan.in, next, tags) : kPartialTag;
-    if (tag == kNoTag) ++next;
-    if (between == Between::kContent) scan.out.add_content(scan.in.between(begin, next));
-    if (between == Between::kReasoning) scan.out.add_reasoning(scan.in.between(begin, next));
-    scan.in.seek(next);
-    if (tag >= 0) co_return tag;
-    if (tag == kNoTag) continue;
-    if (scan.in.ended()) co_return kTextEnd;
-    co_await scan.in.more();
-  }
-}
-
-std::vector<std::string_view> with_unopened_close(const TurnScan& scan,
-                                                  std::span<const std::string_view> tags) {
-  std::vector<std::string_view> all(tags.begin(), tags.end());
-  if (!scan.thought) all.insert(all.end(), std::begin(kUnopenedClose), std::end(kUnopenedClose));
-  return all;
-}
-
 // Ends the thinking at its closing tag; `close` are the tags that may end it.
-Reading<bool> read_thinking(TurnScan& scan, std::vector<std::string_view> close) {
+Reading<bool> read_thinking(TurnScan& scan, std::span<const std::string_view> close) {
   scan.thought = true;
   scan.out.hold(false);
-  std::string wanted(close.front());
-  int tag = co_await move_to(scan, close, Between::kReasoning);
+  int tag = co_await ToTag(scan, close, ToTag::UnopenedClose::kIgnored, ToTag::Between::kReasoning);
   if (tag == kTextEnd) {
-    scan.out.add_problem(scan.in.size(), "The thinking does not end: " + wanted + " is missing.");
+    scan.out.add_problem(scan.in.size(), fmt::format("The thinking does not end: {} is missing.", close[0]));
   } else {
     scan.in.skip(close[static_cast<size_t>(tag)].size());
   }
@@ -81,39 +35,65 @@ Reading<bool> read_thinking(TurnScan& scan, std::vector<std::string_view> close)
 
 }  // namespace
 
-Reading<int> content_until(TurnScan& scan, std::span<const std::string_view> tags) {
-  int tag = co_await move_to(scan, with_unopened_close(scan, tags), Between::kContent);
-  if (tag == kTextEnd || tag < static_cast<int>(tags.size())) co_return tag;
-  scan.out.everything_was_reasoning(scan.in.between(0, scan.in.at()));
-  scan.in.skip(kUnopenedClose[static_cast<size_t>(tag) - tags.size()].size());
-  scan.thought = true;
-  scan.out.hold(false);
-  scan.body_begin = scan.in.at();
-  co_return kRestart;
+ToTag::ToTag(TurnScan& scan, std::span<const std::string_view> tags, UnopenedClose close, Between between)
+    : Scanner(scan.in), scan_(scan), tags_(tags), close_(close), between_(between) {
+  for (std::string_view tag : tags) first_.add(tag[0]);
+  if (close == UnopenedClose::kIgnored) return;
+  for (std::string_view tag : kUnopenedClose) first_.add(tag[0]);
 }
 
-Reading<int> skip_until(TurnScan& scan, std::span<const std::string_view> tags) {
-  int tag = co_await move_to(scan, with_unopened_close(scan, tags), Between::kNothing);
-  co_return tag < static_cast<int>(tags.size()) ? tag : kRestart;
+// As match_tag; an index behind those of the tags is one into kUnopenedClose.
+int ToTag::match(size_t place) const {
+  int tag = match_tag(in_, place, tags_);
+  if (close_ == UnopenedClose::kIgnored || tag == kPartialTag) return tag;
+  int close = match_tag(in_, place, kUnopenedClose);
+  if (close < 0) return close == kPartialTag ? kPartialTag : tag;
+  const auto index = static_cast<size_t>(tag);
+  if (tag >= 0 && tags_[index].size() >= kUnopenedClose[close].size()) return tag;
+  return static_cast<int>(tags_.size()) + close;
 }
 
-Reading<int> skip_blanks(TurnScan& scan) {
+bool ToTag::advance() {
   for (;;) {
-    int byte = co_await scan.in.byte();
-    if (!is_turn_blank(byte)) co_return byte;
-    scan.in.skip(1);
-  }
-}
-
-Reading<int> take_tag(TurnScan& scan, std::span<const std::string_view> tags) {
-  for (;;) {
-    int tag = match_tag(scan.in, scan.in.at(), tags);
-    if (tag != kPartialTag) {
-      if (tag >= 0) scan.in.skip(tags[static_cast<size_t>(tag)].size());
-      co_return tag;
+    const std::string_view text = in_.text();
+    const size_t begin = in_.at();
+    size_t next = begin;
+    while (next < text.size() && !first_.has(text[next])) ++next;
+    int tag = next < text.size() ? match(next) : kPartialTag;
+    if (tag == kNoTag) ++next;
+    if (between_ == Between::kContent) scan_.out.add_content(in_.between(begin, next));
+    if (between_ == Between::kReasoning) scan_.out.add_reasoning(in_.between(begin, next));
+    in_.seek(next);
+    if (tag == kNoTag) continue;
+    if (tag == kPartialTag) {
+      result_ = kTextEnd;
+      return in_.ended();
     }
-    co_await scan.in.more();
+    const auto index = static_cast<size_t>(tag);
+    result_ = index < tags_.size() ? tag : restart(index - tags_.size());
+    return true;
   }
+}
+
+// All up to here was thinking; where the text before goes nowhere, its end stays for who reads on.
+int ToTag::restart(size_t close) {
+  if (between_ == Between::kNothing) return kRestart;
+  scan_.out.everything_was_reasoning(in_.between(0, in_.at()));
+  in_.skip(kUnopenedClose[close].size());
+  scan_.thought = true;
+  scan_.out.hold(false);
+  scan_.body_begin = in_.at();
+  return kRestart;
+}
+
+ToTag content_until(TurnScan& scan, std::span<const std::string_view> tags) {
+  const auto close = scan.thought ? ToTag::UnopenedClose::kIgnored : ToTag::UnopenedClose::kStops;
+  return {scan, tags, close, ToTag::Between::kContent};
+}
+
+ToTag skip_until(TurnScan& scan, std::span<const std::string_view> tags) {
+  const auto close = scan.thought ? ToTag::UnopenedClose::kIgnored : ToTag::UnopenedClose::kStops;
+  return {scan, tags, close, ToTag::Between::kNothing};
 }
 
 Reading<std::string> excerpt(TurnScan& scan, size_t place) {
@@ -126,10 +106,12 @@ Reading<bool> read_reasoning(TurnScan& scan) {
   scan.out.hold(scan.options.thinking == ThinkingStart::kUnknown);
   co_await skip_blanks(scan);
   int open = co_await take_tag(scan, kThinkingOpen);
-  if (open >= 0) co_return co_await read_thinking(scan, {kThinkingClose[static_cast<size_t>(open)]});
+  if (open >= 0) {
+    co_return co_await read_thinking(scan, std::span(kThinkingClose).subspan(static_cast<size_t>(open), 1));
+  }
   scan.in.seek(0);
   if (scan.options.thinking == ThinkingStart::kOpen) {
-    co_return co_await read_thinking(scan, {std::begin(kThinkingClose), std::end(kThinkingClose)});
+    co_return co_await read_thinking(scan, kThinkingClose);
   }
   scan.thought = scan.options.thinking == ThinkingStart::kClosed;
   co_return true;
