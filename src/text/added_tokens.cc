@@ -79,6 +79,8 @@ AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens, const Normali
     if (token.normalized && normalizer != nullptr) normalizer->normalize(content);
     insert(token.normalized ? normalized_ : raw_, content.text, static_cast<int32_t>(i));
   }
+  join_runs(raw_);
+  join_runs(normalized_);
 }
 
 void AddedTokenFinder::insert(Tree& tree, std::string_view content, int32_t token) {
@@ -101,16 +103,40 @@ void AddedTokenFinder::insert(Tree& tree, std::string_view content, int32_t toke
   tree.nodes[node].token = token;
 }
 
+void AddedTokenFinder::join_runs(Tree& tree) {
+  std::vector<bool> entered(tree.nodes.size(), false);  // from a branch
+  for (const auto& [byte, child] : tree.nodes[0].children) entered[child] = true;
+  for (size_t i = 1; i < tree.nodes.size(); ++i) {  // children come behind their parents
+    if (!entered[i]) continue;
+    auto end = static_cast<int32_t>(i);
+    std::string run;
+    while (tree.nodes[end].token < 0 && tree.nodes[end].children.size() == 1) {
+      run.push_back(static_cast<char>(tree.nodes[end].children[0].first));
+      end = tree.nodes[end].children[0].second;
+    }
+    for (const auto& [byte, child] : tree.nodes[end].children) entered[child] = true;
+    if (run.empty()) continue;
+    tree.nodes[i].run = std::move(run);
+    tree.nodes[i].run_end = end;
+  }
+}
+
 AddedTokenFinder::Match AddedTokenFinder::longest_match(const Tree& tree, std::string_view text) const {
   Match longest;
   int32_t node = tree.first[static_cast<uint8_t>(text[0])];
-  for (size_t i = 1; node != 0; ++i) {
-    if (tree.nodes[node].token >= 0) longest = {&tokens_[tree.nodes[node].token], i};
-    if (i == text.size()) break;
-    uint8_t byte = static_cast<uint8_t>(text[i]);
-    const auto& children = tree.nodes[node].children;
-    auto at = std::lower_bound(children.begin(), children.end(), std::pair<uint8_t, int32_t>(byte, 0));
-    node = at != children.end() && at->first == byte ? at->second : 0;
+  for (size_t at = 1; node != 0; ++at) {
+    if (const Node& entered = tree.nodes[node]; entered.run_end != 0) {
+      if (!text.substr(at).starts_with(entered.run)) break;
+      at += entered.run.size();
+      node = entered.run_end;
+    }
+    const Node& here = tree.nodes[node];
+    if (here.token >= 0) longest = {&tokens_[here.token], at};
+    if (at == text.size()) break;
+    const auto byte = static_cast<uint8_t>(text[at]);
+    const auto child =
+        std::lower_bound(here.children.begin(), here.children.end(), std::pair<uint8_t, int32_t>(byte, 0));
+    node = child != here.children.end() && child->first == byte ? child->second : 0;
   }
   return longest;
 }

@@ -33,13 +33,6 @@ struct TextSegment {
   size_t end = 0;
 };
 
-// A part of the text and what may be found in it.
-struct TrustRange {
-  size_t begin = 0;
-  size_t end = 0;
-  AddedTokens added_tokens = AddedTokens::kPlain;
-};
-
 // Finds added tokens: leftmost, the longest there, as the reference does, with its order of passes (first
 // those that are not normalized in the text as it is, then the others in the normalized rest) and its rule
 // that a match which may not become a token still hides what lies inside it.
@@ -61,10 +54,13 @@ class AddedTokenFinder {
              std::vector<TextSegment>& out) const;
 
  private:
-  // A tree over the bytes of the contents of one pass.
+  // A tree over the bytes of the contents of one pass. Where nothing branches and no token ends, a node that
+  // is entered from a branch gives all bytes at once up to the next node of interest, `run_end`.
   struct Node {
     std::vector<std::pair<uint8_t, int32_t>> children;  // in order of the byte
     int32_t token = -1;                                 // index into tokens_
+    int32_t run_end = 0;                                // 0: this node itself
+    std::string run;
   };
   struct Tree {
     std::vector<Node> nodes{Node{}};
@@ -77,6 +73,7 @@ class AddedTokenFinder {
 
   const Tree& tree(Pass pass) const { return pass == Pass::kRaw ? raw_ : normalized_; }
   static void insert(Tree& tree, std::string_view content, int32_t token);
+  static void join_runs(Tree& tree);
   Match longest_match(const Tree& tree, std::string_view text) const;
 
   std::vector<AddedToken> tokens_;

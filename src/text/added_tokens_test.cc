@@ -1,7 +1,12 @@
 #include "text/added_tokens.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "text/testing/tokenizers.h"
 
 namespace stoker {
@@ -55,6 +60,43 @@ TEST(AddedTokens, TheLeftmostLongestMatchWins) {
   EXPECT_EQ(show(finder, "xcdcd"), "x[cd][cd]");
   EXPECT_EQ(show(finder, ""), "");
   EXPECT_EQ(show(AddedTokenFinder(), "abc"), "abc");
+}
+
+// What the tree finds, found by comparing with every token at every place.
+std::string show_plainly(const std::vector<AddedToken>& tokens, std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    size_t longest = 0;
+    for (const AddedToken& token : tokens) {
+      if (text.substr(at).starts_with(token.content)) longest = std::max(longest, token.content.size());
+    }
+    result += longest == 0 ? std::string(1, text[at]) : "[" + std::string(text.substr(at, longest)) + "]";
+    at += std::max<size_t>(longest, 1);
+  }
+  return result;
+}
+
+TEST(AddedTokens, TheTreeAgreesWithPlainSearch) {
+  RandomStream random({.run_seed = 7});
+  const auto text_of = [&](uint64_t longest) {
+    std::string text;
+    for (uint64_t size = 1 + random.below(longest); text.size() < size;) {
+      text += static_cast<char>('a' + random.below(3));
+    }
+    return text;
+  };
+  size_t found = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<AddedToken> tokens;
+    for (int32_t id = 0; id < 6; ++id)
+      tokens.push_back({.id = id, .content = text_of(9), .normalized = false});
+    const AddedTokenFinder finder(tokens);
+    const std::string text = text_of(60);
+    const std::string shown = show_plainly(tokens, text);
+    EXPECT_EQ(show(finder, text), shown);
+    found += static_cast<size_t>(std::count(shown.begin(), shown.end(), '['));
+  }
+  EXPECT_GT(found, 1000u);
 }
 
 TEST(AddedTokens, SpecialOnesAndTagsAreControl) {

@@ -14,7 +14,8 @@ class Writer {
  public:
   explicit Writer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
     text_.reserve(512);
-    parts_.reserve(16);
+    ranges_.reserve(16);
+    authors_.reserve(16);
   }
 
   // Text of the template itself: may hold control tokens.
@@ -32,48 +33,41 @@ class Writer {
   }
 
  private:
-  struct Part {
-    size_t end;  // in text_
-    Author author;
-    AddedTokens added_tokens;
-  };
-
   void add(std::string_view text, Author author, AddedTokens added_tokens) {
     if (text.empty()) return;
+    const size_t begin = text_.size();
     text_ += text;
-    parts_.push_back({text_.size(), author, added_tokens});
+    ranges_.push_back({begin, text_.size(), added_tokens});
+    authors_.push_back(author);
   }
 
-  // A token over several parts is of the author of its first byte.
+  // A token over several ranges is of the author of its first byte.
   void flush() {
-    std::vector<TextPiece> pieces;
-    pieces.reserve(parts_.size());
-    size_t begin = 0;
-    for (const Part& part : parts_) {
-      pieces.push_back({std::string_view(text_).substr(begin, part.end - begin), part.added_tokens});
-      begin = part.end;
-    }
-    const std::vector<EncodedToken> encoded = tokenizer_.encode_pieces(pieces);
+    const std::vector<EncodedToken> encoded = tokenizer_.encode_ranges(text_, ranges_);
     tokens_.ids.reserve(tokens_.ids.size() + encoded.size());
     tokens_.authors.reserve(tokens_.authors.size() + encoded.size());
-    size_t part = 0;
+    size_t range = 0;
     for (const EncodedToken& token : encoded) {
-      while (token.begin >= parts_[part].end) ++part;
+      while (token.begin >= ranges_[range].end) ++range;
       tokens_.ids.push_back(token.id);
-      tokens_.authors.push_back(parts_[part].author);
+      tokens_.authors.push_back(authors_[range]);
     }
     text_.clear();
-    parts_.clear();
+    ranges_.clear();
+    authors_.clear();
   }
 
   const Tokenizer& tokenizer_;
   std::string text_;
-  std::vector<Part> parts_;
+  std::vector<TrustRange> ranges_;  // of text_
+  std::vector<Author> authors_;     // of the ranges
   RenderedTokens tokens_;
 };
 
 void write_turn(Writer& writer, std::string_view role, std::string_view content, Author author) {
-  writer.trusted(fmt::format("<|im_start|>{}\n", role));
+  writer.trusted("<|im_start|>");
+  writer.trusted(role);
+  writer.trusted("\n");
   writer.plain(content, author);
   writer.trusted("<|im_end|>\n");
 }

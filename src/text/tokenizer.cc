@@ -19,6 +19,9 @@ class Encoding {
   Encoding(const Encoding&) = delete;
   Encoding& operator=(const Encoding&) = delete;
 
+  // Room for the input of `run`.
+  EncodeScratch& scratch() { return *scratch_; }
+
   // `ranges` tile the text.
   void run(std::string_view text, std::span<const TrustRange> ranges);
 
@@ -40,6 +43,7 @@ class Encoding {
     }
   };
 
+  std::span<const TrustRange> slice(std::span<const TrustRange> ranges, size_t begin, size_t end);
   void segment(std::string_view text, size_t origin, std::span<const TrustRange> ranges);
   void normalized_segment(std::string_view text, const Source& source, std::span<const TrustRange> ranges);
   void words(std::string_view text, const Source& source);
@@ -58,18 +62,6 @@ class Encoding {
   std::unique_ptr<EncodeScratch> scratch_;
 };
 
-// The parts of `ranges` that lie in [begin, end), counted from begin.
-std::vector<TrustRange> slice(std::span<const TrustRange> ranges, size_t begin, size_t end) {
-  std::vector<TrustRange> result;
-  auto range =
-      std::partition_point(ranges.begin(), ranges.end(), [&](const TrustRange& r) { return r.end <= begin; });
-  for (; range != ranges.end() && range->begin < end; ++range) {
-    result.push_back(
-        {std::max(range->begin, begin) - begin, std::min(range->end, end) - begin, range->added_tokens});
-  }
-  return result;
-}
-
 // `ranges` of an original text as ranges of the normalized one.
 std::vector<TrustRange> normalized_ranges(const AlignedText& text, std::span<const TrustRange> ranges) {
   if (ranges.size() == 1) return {{0, text.text.size(), ranges[0].added_tokens}};
@@ -84,6 +76,20 @@ std::vector<TrustRange> normalized_ranges(const AlignedText& text, std::span<con
   return result;
 }
 
+// The parts of `ranges` that lie in [begin, end), counted from begin, as far as they are still looked at.
+std::span<const TrustRange> Encoding::slice(std::span<const TrustRange> ranges, size_t begin, size_t end) {
+  if (ranges.size() == 1 || !state_.added.has(AddedTokenFinder::Pass::kNormalized)) return ranges.first(1);
+  std::vector<TrustRange>& result = scratch_->part;
+  result.clear();
+  auto range =
+      std::partition_point(ranges.begin(), ranges.end(), [&](const TrustRange& r) { return r.end <= begin; });
+  for (; range != ranges.end() && range->begin < end; ++range) {
+    result.push_back(
+        {std::max(range->begin, begin) - begin, std::min(range->end, end) - begin, range->added_tokens});
+  }
+  return result;
+}
+
 void Encoding::run(std::string_view text, std::span<const TrustRange> ranges) {
   if (text.size() > UINT32_MAX)
     throw input_error("A text of more than 4 GiB is not encoded at once; cut it.");
@@ -93,14 +99,15 @@ void Encoding::run(std::string_view text, std::span<const TrustRange> ranges) {
     if (!text.empty()) segment(text, 0, ranges);
     return;
   }
-  std::vector<TextSegment> segments;
+  std::vector<TextSegment>& segments = scratch_->raw;
+  segments.clear();
   state_.added.split(AddedTokenFinder::Pass::kRaw, text, ranges, segments);
   for (const TextSegment& part : segments) {
     if (part.token != nullptr) {
       add(part.token->id, part.begin, part.end);
     } else {
       segment(text.substr(part.begin, part.end - part.begin), part.begin,
-              ranges.size() == 1 ? ranges : slice(ranges, part.begin, part.end));
+              slice(ranges, part.begin, part.end));
     }
   }
 }
@@ -123,7 +130,8 @@ void Encoding::normalized_segment(std::string_view text, const Source& source,
                                   std::span<const TrustRange> ranges) {
   if (text.empty()) return;
   if (!state_.added.has(AddedTokenFinder::Pass::kNormalized)) return words(text, source);
-  std::vector<TextSegment> segments;
+  std::vector<TextSegment>& segments = scratch_->normal;
+  segments.clear();
   state_.added.split(AddedTokenFinder::Pass::kNormalized, text, ranges, segments);
   for (const TextSegment& part : segments) {
     if (part.token != nullptr) {
@@ -211,21 +219,24 @@ std::vector<int32_t> Tokenizer::encode_with_special(std::string_view text) const
 }
 
 std::vector<EncodedToken> Tokenizer::encode_pieces(std::span<const TextPiece> pieces) const {
-  std::string joined;
-  std::vector<TrustRange> ranges;
-  size_t size = 0;
+  Encoding encoding(*state_, true);
+  std::string& joined = encoding.scratch().joined;
+  std::vector<TrustRange>& ranges = encoding.scratch().ranges;
+  joined.clear();
+  ranges.clear();
   for (const TextPiece& piece : pieces) {
     if (piece.text.empty()) continue;
-    ranges.push_back({size, size + piece.text.size(), piece.added_tokens});
-    size += piece.text.size();
+    ranges.push_back({joined.size(), joined.size() + piece.text.size(), piece.added_tokens});
+    joined += piece.text;
   }
-  if (size == 0) return {};
-  if (pieces.size() > 1) {
-    joined.reserve(size);
-    for (const TextPiece& piece : pieces) joined += piece.text;
-  }
+  if (!joined.empty()) encoding.run(joined, ranges);
+  return std::move(encoding.tokens);
+}
+
+std::vector<EncodedToken> Tokenizer::encode_ranges(std::string_view text,
+                                                   std::span<const TrustRange> ranges) const {
   Encoding encoding(*state_, true);
-  encoding.run(pieces.size() == 1 ? pieces[0].text : std::string_view(joined), ranges);
+  if (!text.empty()) encoding.run(text, ranges);
   return std::move(encoding.tokens);
 }
 
@@ -234,16 +245,19 @@ const PostProcessor& Tokenizer::post_processor() const { return state_->post_pro
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) const {
   std::string bytes;
   bytes.reserve(ids.size() * 4);
-  bool first = !state_->first_bytes.empty();
+  bool first = true;
   for (int32_t id : ids) {
-    if (!keep_special && is_special(id)) continue;
-    bytes += first ? first_token_bytes(id) : token_bytes(id);
-    first = first && !has_token(id);
+    if (!has_token(id)) continue;
+    const TokenizerState::Token& token = state_->tokens[id];
+    if (!keep_special && token.special) continue;
+    bytes += first ? first_token_bytes(id) : std::string_view(token.bytes);
+    first = false;
   }
   size_t dropped = 0;
   while (dropped < state_->dropped_leading_blanks && dropped < bytes.size() && bytes[dropped] == ' ')
     ++dropped;
-  return dropped == 0 ? bytes : bytes.substr(dropped);
+  bytes.erase(0, dropped);
+  return bytes;
 }
 
 std::string_view Tokenizer::token_bytes(int32_t id) const {

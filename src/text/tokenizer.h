@@ -27,6 +27,13 @@ struct TextPiece {
   AddedTokens added_tokens = AddedTokens::kPlain;
 };
 
+// The same as a range of a larger text.
+struct TrustRange {
+  size_t begin = 0;
+  size_t end = 0;
+  AddedTokens added_tokens = AddedTokens::kPlain;
+};
+
 // One token of an encoded text and the bytes it stands for: [begin, end) of the concatenated pieces. With the
 // strip flags of added tokens the range includes the blanks that went into the token. Where the normalizer
 // rewrites a stretch, each token of it stands for the whole stretch, so that ranges may overlap; bytes that
@@ -68,6 +75,8 @@ class Tokenizer {
   // Pieces of different trust as one text: ordinary tokens may span pieces, as they do when the whole is
   // encoded at once; added tokens lie within one piece.
   std::vector<EncodedToken> encode_pieces(std::span<const TextPiece> pieces) const;
+  // The same with the pieces as ranges of the joined text, which tile it in order; none is empty.
+  std::vector<EncodedToken> encode_ranges(std::string_view text, std::span<const TrustRange> ranges) const;
 
   // The tokens that the model's makers put in front of and behind a single text; encode leaves them out.
   const PostProcessor& post_processor() const;

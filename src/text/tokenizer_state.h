@@ -22,6 +22,11 @@ struct EncodeScratch {
   AlignedText normalized;
   SplitText split;
   std::vector<TokenPiece> pieces;
+  std::string joined;              // of pieces of text
+  std::vector<TrustRange> ranges;  // of them
+  std::vector<TextSegment> raw;    // the text at the added tokens of each pass
+  std::vector<TextSegment> normal;
+  std::vector<TrustRange> part;  // of `ranges`, those of a segment
 };
 
 // Scratches that wait for the next call, at most kKept, so that their caches stay warm and bounded. Any

@@ -32,7 +32,7 @@ std::string known_members(const Json* properties) {
 
 }  // namespace
 
-SchemaValidator::Result SchemaValidator::check_object(const Json& schema, const std::string& keyword,
+SchemaValidator::Result SchemaValidator::check_object(const Json& schema, std::string_view keyword,
                                                       const Json& rule, const Json& value,
                                                       const Place& place) {
   size_t size = value.as_object().size();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ bool is_integral(const Json& value) {
   return value.is_integer() || (value.is_double() && std::trunc(value.as_double()) == value.as_double());
 }
 
-bool has_schema_type(const Json& value, const std::string& type) {
+bool has_schema_type(const Json& value, std::string_view type) {
   if (type == "number") return value.is_number();
   if (type == "integer") return is_integral(value);
   return type == value.type_name();
@@ -164,7 +165,7 @@ SchemaValidator::Result SchemaValidator::check(const Json& schema, const Json& v
   return found;
 }
 
-SchemaValidator::Result SchemaValidator::check_keyword(const Json& schema, const std::string& keyword,
+SchemaValidator::Result SchemaValidator::check_keyword(const Json& schema, std::string_view keyword,
                                                        const Json& rule, const Json& value,
                                                        const Place& place) {
   if (keyword == "type") return check_type(rule, value, place);
@@ -190,11 +191,12 @@ SchemaValidator::Result SchemaValidator::check_keyword(const Json& schema, const
 
 SchemaValidator::Result SchemaValidator::check_type(const Json& type, const Json& value,
                                                     const Place& place) const {
-  std::vector<std::string> expected;
-  for (const Json& name : type.is_string() ? Json::Array{type} : type.as_array()) {
+  const std::span<const Json> names = type.is_string() ? std::span(&type, 1) : std::span(type.as_array());
+  for (const Json& name : names) {
     if (has_schema_type(value, name.as_string())) return std::nullopt;
-    expected.push_back(with_article(name.as_string()));
   }
+  std::vector<std::string> expected;
+  for (const Json& name : names) expected.push_back(with_article(name.as_string()));
   return problem(place, fmt::format("must be {}, but is {}", fmt::join(expected, " or "), show_value(value)));
 }
 
@@ -212,7 +214,7 @@ SchemaValidator::Result SchemaValidator::check_choices(const Json::Array& choice
   return problem(place, fmt::format("{} {}, but is {}", relation, show_list(shown), show_value(value)));
 }
 
-SchemaValidator::Result SchemaValidator::check_forms(const std::string& keyword, const Json& forms,
+SchemaValidator::Result SchemaValidator::check_forms(std::string_view keyword, const Json& forms,
                                                      const Json& value, const Place& place) {
   size_t matching = 0;
   Result nearest;
@@ -257,7 +259,7 @@ SchemaValidator::Result SchemaValidator::check_count(bool least, const Json& bou
       place, fmt::format("must have at {} {} {}, but has {}", least ? "least" : "most", limit, unit, count));
 }
 
-SchemaValidator::Result SchemaValidator::check_number(const Json& schema, const std::string& keyword,
+SchemaValidator::Result SchemaValidator::check_number(const Json& schema, std::string_view keyword,
                                                       const Json& rule, const Json& value,
                                                       const Place& place) const {
   auto outside = [&](const char* relation) {
@@ -289,7 +291,7 @@ SchemaValidator::Result SchemaValidator::matches(const std::string& pattern, std
   return problem(place, "takes too much work to match against its pattern; give a shorter text");
 }
 
-SchemaValidator::Result SchemaValidator::check_string(const std::string& keyword, const Json& rule,
+SchemaValidator::Result SchemaValidator::check_string(std::string_view keyword, const Json& rule,
                                                       const std::string& text, const Place& place) {
   if (keyword == "minLength" || keyword == "maxLength") {
     return check_count(keyword == "minLength", rule, character_count(text), "characters", place);
@@ -302,7 +304,7 @@ SchemaValidator::Result SchemaValidator::check_string(const std::string& keyword
                                     shortened(rule.as_string(), kLongestShownList), show_value(Json(text))));
 }
 
-SchemaValidator::Result SchemaValidator::check_array(const Json& schema, const std::string& keyword,
+SchemaValidator::Result SchemaValidator::check_array(const Json& schema, std::string_view keyword,
                                                      const Json& rule, const Json& value,
                                                      const Place& place) {
   size_t size = value.as_array().size();

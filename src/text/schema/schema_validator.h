@@ -37,25 +37,25 @@ class SchemaValidator {
   Result spend(const Place& place, size_t steps);
 
   Result check(const Json& schema, const Json& value, const Place& place);
-  Result check_keyword(const Json& schema, const std::string& keyword, const Json& rule, const Json& value,
+  Result check_keyword(const Json& schema, std::string_view keyword, const Json& rule, const Json& value,
                        const Place& place);
   Result check_type(const Json& type, const Json& value, const Place& place) const;
   Result check_choices(const Json::Array& choices, const Json& value, const Place& place);
-  Result check_forms(const std::string& keyword, const Json& forms, const Json& value, const Place& place);
+  Result check_forms(std::string_view keyword, const Json& forms, const Json& value, const Place& place);
   Result check_condition(const Json& schema, const Json& condition, const Json& value, const Place& place);
-  Result check_object(const Json& schema, const std::string& keyword, const Json& rule, const Json& value,
+  Result check_object(const Json& schema, std::string_view keyword, const Json& rule, const Json& value,
                       const Place& place);
   Result check_patterns(const Json& rule, const Json& value, const Place& place);
   Result check_additional(const Json& schema, const Json& rule, const Json& value, const Place& place);
   Result check_dependencies(const Json& rule, const Json& value, const Place& place);
-  Result check_array(const Json& schema, const std::string& keyword, const Json& rule, const Json& value,
+  Result check_array(const Json& schema, std::string_view keyword, const Json& rule, const Json& value,
                      const Place& place);
   Result check_items(const Json& rule, size_t begin, const Json& value, const Place& place);
   Result check_contains(const Json& schema, const Json& rule, const Json& value, const Place& place);
   Result check_unique(const Json& value, const Place& place);
-  Result check_number(const Json& schema, const std::string& keyword, const Json& rule, const Json& value,
+  Result check_number(const Json& schema, std::string_view keyword, const Json& rule, const Json& value,
                       const Place& place) const;
-  Result check_string(const std::string& keyword, const Json& rule, const std::string& text,
+  Result check_string(std::string_view keyword, const Json& rule, const std::string& text,
                       const Place& place);
   Result check_count(bool least, const Json& bound, size_t count, const char* unit, const Place& place) const;
   Result matches(const std::string& pattern, std::string_view text, const Place& place, bool& found);
