@@ -29,6 +29,13 @@ class Quarantine {
   Quarantine(const Quarantine&) = delete;
   Quarantine& operator=(const Quarantine&) = delete;
 
+  // How long the task may take. Past `limit` its token is requested with kDeadline, and `grace` after that it
+  // is abandoned.
+  struct Limits {
+    Duration limit{};
+    Duration grace{};
+  };
+
   // What the caller's cancellation does to the task. By default: nothing, however long the limit is.
   struct OnCancellation {
     CancellationToken token;  // the caller's
@@ -37,13 +44,12 @@ class Quarantine {
         true;  // whether the task's own token is requested with it, or at the end of the grace
   };
 
-  // Runs `task` under a token of its own. True: it ended within `limit`, and within the grace after a
-  // cancellation; what it threw comes out. False: it did not; its token is requested with kDeadline, it is
-  // counted and kept, and what it may throw later is dropped. Does not throw Cancelled of the caller, only
-  // that of a task that was told.
+  // Runs `task` under a token of its own, its first part at once. True: it ended within the limits, and
+  // within the grace after a cancellation; what it threw comes out. False: it did not; it is counted and
+  // kept, and what it may throw later is dropped. Does not throw Cancelled of the caller, only that of a task
+  // that was told.
   Task<bool> finish_or_abandon(Duration limit, Task<void> task, std::string name = "cleanup");
-  Task<bool> finish_or_abandon(Duration limit, Task<void> task, std::string name,
-                               OnCancellation cancellation);
+  Task<bool> finish_or_abandon(Limits limits, Task<void> task, std::string name, OnCancellation cancellation);
 
   // Requests kShutdown of all held tasks and waits until none is left, at most `limit`. Gives how many are
   // left. One caller at a time.
@@ -56,6 +62,8 @@ class Quarantine {
  private:
   class Held;
   class Hold;
+  class Hurry;
+  class Emptied;
   struct OwnSource;
   class Watch;
 
@@ -66,7 +74,7 @@ class Quarantine {
   IntrusiveList<Held> tasks_;
   size_t abandoned_ = 0;
   size_t held_ = 0;
-  Watch* emptied_ = nullptr;  // who waits in shut_down
+  Emptied* emptied_ = nullptr;  // who waits in shut_down
 };
 
 }  // namespace stoker

@@ -71,6 +71,39 @@ CO_TEST_SIMULATED(Quarantine, CallerGoesOnPastTheDeadline) {
   EXPECT_EQ(quarantine.abandoned(), 2u);
 }
 
+CO_TEST_SIMULATED(Quarantine, ATaskIsToldAtItsLimitAndAbandonedAfterTheGrace) {
+  Executor& executor = co_await current_executor();
+  Quarantine quarantine(executor);
+  const Quarantine::Limits limits{.limit = 3s, .grace = 5s};
+  const Duration start = executor.now().time_since_epoch();
+  EXPECT_THROW(co_await quarantine.finish_or_abandon(limits, sleep_for(1h), "heeds", {}), Cancelled);
+  EXPECT_EQ(executor.now().time_since_epoch() - start, 3s);
+  EXPECT_TRUE(co_await quarantine.finish_or_abandon(limits, shielded(sleep_for(7s)), "late", {}));
+  EXPECT_EQ(executor.now().time_since_epoch() - start, 10s);
+  EXPECT_EQ(quarantine.abandoned(), 0u);
+  EXPECT_FALSE(co_await quarantine.finish_or_abandon(limits, hang(std::make_shared<int>(1)), "hangs", {}));
+  EXPECT_EQ(executor.now().time_since_epoch() - start, 18s);
+  EXPECT_EQ(quarantine.held(), 1u);
+}
+
+Task<> set(bool* flag) {
+  *flag = true;
+  co_return;
+}
+
+CO_TEST(Quarantine, ATaskThatNeedsNoWaitEndsBeforeOtherReadyWork) {
+  Executor& executor = co_await current_executor();
+  Quarantine quarantine(executor);
+  bool others_ran = false;
+  bool ran = false;
+  executor.post([&others_ran] { others_ran = true; });
+  EXPECT_TRUE(co_await quarantine.finish_or_abandon(1h, set(&ran)));
+  EXPECT_TRUE(ran);
+  EXPECT_FALSE(others_ran);
+  co_await sleep_for(1ms);
+  EXPECT_TRUE(others_ran);
+}
+
 Task<> work_on(std::shared_ptr<bool> done) {
   co_await shielded(sleep_for(3ms));
   *done = true;
@@ -89,7 +122,7 @@ CO_TEST_SIMULATED(Quarantine, QUE_13_WhatNobodyWaitsForRunsToItsEnd) {
 Task<> cancelled_caller(Quarantine* quarantine, bool tell_at_once, Duration* ended) {
   Executor& executor = co_await current_executor();
   EXPECT_FALSE(co_await quarantine->finish_or_abandon(
-      1000h, hang(std::make_shared<int>(1)), "call",
+      {.limit = 1000h}, hang(std::make_shared<int>(1)), "call",
       {.token = co_await current_cancellation(), .grace = 5s, .tell_at_once = tell_at_once}));
   *ended = executor.now().time_since_epoch();
 }
@@ -111,7 +144,7 @@ Task<> heeding_caller(Quarantine* quarantine, bool tell_at_once, Duration* ended
   bool in_time = true;
   try {
     in_time = co_await quarantine->finish_or_abandon(
-        1000h, sleep_for(500h), "call",
+        {.limit = 1000h}, sleep_for(500h), "call",
         {.token = co_await current_cancellation(), .grace = 5s, .tell_at_once = tell_at_once});
   } catch (const Cancelled&) {
     EXPECT_TRUE(tell_at_once);

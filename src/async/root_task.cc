@@ -6,7 +6,11 @@ namespace {
 std::string full_name(std::string name) {
   const TaskRecord* parent = running_task();
   if (name.empty()) name = "task";
-  return parent == nullptr || parent->name().empty() ? name : parent->name() + "/" + name;
+  if (parent == nullptr || parent->name().empty()) return name;
+  std::string full;
+  full.reserve(parent->name().size() + 1 + name.size());
+  full.append(parent->name()).append("/").append(name);
+  return full;
 }
 
 }  // namespace
@@ -24,6 +28,8 @@ RootTask::~RootTask() {
   // Before its first run the coroutine has no waiter that would take back the posted resumption.
   if (executor().tearing_down()) executor().forget(task_.handle_);
 }
+
+void RootTask::run() { Continuation{task_.handle_, this}.resume(); }
 
 void RootTask::start() { executor().post(Continuation{task_.handle_, this}); }
 

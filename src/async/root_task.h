@@ -18,6 +18,8 @@ class RootTask : public TaskRecord {
 
   // Posts the first resumption.
   void start();
+  // Instead: runs the task up to its first suspension inside this call. It may have ended then.
+  void run();
 
  protected:
   // What the ended task threw; null when nothing.

@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-class Scope::Child final : public RootTask {
+class Scope::Child final : public RootTask, public FrameMemory {
  public:
   Child(Scope& scope, Task<void> task, std::string name)
       : RootTask(*scope.executor_, scope.token(), std::move(task), std::move(name)), scope_(scope) {}

@@ -27,8 +27,8 @@ constexpr Duration kCancellationGrace = std::chrono::seconds(5);
 namespace detail {
 
 template <typename T>
-Task<> run_within(Duration limit, Task<T> task, std::shared_ptr<std::optional<T>> result) {
-  *result = co_await with_timeout(limit, std::move(task));
+Task<> run_into(Task<T> task, std::shared_ptr<std::optional<T>> result) {
+  *result = co_await std::move(task);
 }
 
 }  // namespace detail
@@ -57,12 +57,16 @@ Task<Result<T>> call_outside(Quarantine& quarantine, OutsideCall about, Task<Res
   auto result = std::make_shared<std::optional<Result<T>>>();
   std::string thrown;
   try {
-    co_await quarantine.finish_or_abandon(limit + kCancellationGrace,
-                                          detail::run_within(limit, std::move(call), result), about.task,
+    co_await quarantine.finish_or_abandon({.limit = limit, .grace = kCancellationGrace},
+                                          detail::run_into(std::move(call), result), about.task,
                                           {.token = cancellation, .grace = kCancellationGrace});
     cancellation.throw_if_requested();
     if (*result) co_return std::move(**result);
     co_return about.timeout();
+  } catch (const Cancelled& cancelled) {
+    cancellation.throw_if_requested();
+    if (cancelled.reason() == CancelReason::kDeadline) co_return about.timeout();
+    thrown = cancelled.what();
   } catch (const Error& error) {
     cancellation.throw_if_requested();
     if (error.kind() == ErrorKind::kResource) throw;

@@ -134,7 +134,7 @@ Task<bool> EpisodeWorld::close() {
       .tell_at_once = false};
   auto in_time = std::make_shared<bool>(false);
   try {
-    co_await parts_.quarantine.finish_or_abandon(limit + kCancellationGrace,
+    co_await parts_.quarantine.finish_or_abandon({.limit = limit + kCancellationGrace},
                                                  close_environment(limit, environment, in_time),
                                                  "The environment's close", cancellation);
     co_return *in_time;
