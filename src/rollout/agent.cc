@@ -70,7 +70,12 @@ Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const Tool
   if (parsed.calls.empty()) co_return turn;
 
   turn.tool_calls = static_cast<int32_t>(parsed.calls.size());
-  std::vector<Result<ToolResult>> results = co_await answer_all(parsed.calls, tools);
+  std::vector<Result<ToolResult>> results;
+  if (parsed.calls.size() == 1) {
+    results.push_back(co_await answer(parsed.calls[0], tools));
+  } else {
+    results = co_await answer_all(parsed.calls, tools);
+  }
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i]) co_return results[i].failure();
     turn.tool_errors += results[i]->is_error ? 1 : 0;
@@ -89,14 +94,9 @@ Task<Result<AgentTurn>> ToolAgent::interpret(const std::string& text, const Tool
 
 Task<std::vector<Result<ToolResult>>> ToolAgent::answer_all(const std::vector<ParsedCall>& calls,
                                                             const Tools& tools) {
-  if (calls.size() == 1) {
-    std::vector<Result<ToolResult>> results;
-    results.push_back(co_await answer(calls[0], tools));
-    co_return results;
-  }
   std::vector<Task<Result<ToolResult>>> tasks;
   for (const ParsedCall& call : calls) tasks.push_back(answer(call, tools));
-  co_return co_await collect_all_windowed(std::move(tasks), static_cast<size_t>(options_.max_parallel_calls));
+  return collect_all_windowed(std::move(tasks), static_cast<size_t>(options_.max_parallel_calls));
 }
 
 Task<Result<ToolResult>> ToolAgent::answer(const ParsedCall& call, const Tools& tools) {

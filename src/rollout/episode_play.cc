@@ -1,6 +1,7 @@
 #include "rollout/episode_play.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 // Rendering takes about 20 ns a byte: more than this is done beside the loop thread.
 constexpr size_t kLoopThreadBytes = 64 << 10;
 
-size_t content_bytes(const std::vector<Message>& messages) {
+size_t content_bytes(std::span<const Message> messages) {
   size_t bytes = 0;
   for (const Message& message : messages) bytes += message.content.size() + message.reasoning.size();
   return bytes;
@@ -94,16 +95,14 @@ Task<std::optional<Failure>> EpisodePlay::run() {
   if (std::optional<Failure> failure = co_await open()) co_return failure;
   for (int32_t turn = 0;; ++turn) {
     if (std::optional<Failure> failure = co_await sample_turn(turn)) co_return failure;
-    observation = co_await react(turn);
-    if (!observation) co_return observation.failure();
-    if (observation->done) co_return is_recorded(turn + 1) ? check_recorded({}) : std::nullopt;
+    const Result<Reaction> reaction = co_await react(turn);
+    if (!reaction) co_return reaction.failure();
+    if (reaction->done) co_return is_recorded(turn + 1) ? check_recorded({}) : std::nullopt;
     if (turn + 1 >= limits_.max_turns) {
       co_return limit_failure("turns",
                               fmt::format("The episode was not done after {} turns.", limits_.max_turns));
     }
-    if (std::optional<Failure> failure = co_await extend(turn, std::move(observation->messages))) {
-      co_return failure;
-    }
+    if (std::optional<Failure> failure = co_await extend(turn, reaction->messages)) co_return failure;
   }
 }
 
@@ -212,7 +211,7 @@ std::string EpisodePlay::turn_text() const {
 }
 
 // Gives the last turn to the agent, and to the environment when no tool was called.
-Task<Result<Observation>> EpisodePlay::react(int32_t turn) {
+Task<Result<EpisodePlay::Reaction>> EpisodePlay::react(int32_t turn) {
   std::string text = turn_text();
   Result<AgentTurn> interpreted = co_await parts_.agent.interpret(text, world_.tools());
   if (!interpreted) co_return interpreted.failure();
@@ -220,31 +219,31 @@ Task<Result<Observation>> EpisodePlay::react(int32_t turn) {
   data_->record.tool_errors += interpreted->tool_errors;
   std::vector<Message>& messages = data_->messages;
   messages.push_back(std::move(interpreted->message));
-  Observation observation;
-  if (!interpreted->tool_results.empty()) {
-    observation.messages = std::move(interpreted->tool_results);
-  } else {
-    Action action{.turn = turn, .text = std::move(text), .content = messages.back().content};
-    Result<Observation> next = co_await world_.step(std::move(action));
-    if (!next) co_return next.failure();
-    observation = *std::move(next);
-    if (!observation.done && observation.messages.empty()) {
-      co_return Failure{FailureClass::kEnvironment, "empty_observation",
-                        "The environment's step gave no message and is not done."};
-    }
+  std::vector<Message>& results = interpreted->tool_results;
+  if (!results.empty()) {
+    std::move(results.begin(), results.end(), std::back_inserter(messages));
+    co_return Reaction{.messages = results.size()};
   }
-  messages.insert(messages.end(), observation.messages.begin(), observation.messages.end());
-  co_return observation;
+  Action action{.turn = turn, .text = std::move(text), .content = messages.back().content};
+  Result<Observation> next = co_await world_.step(std::move(action));
+  if (!next) co_return next.failure();
+  if (!next->done && next->messages.empty()) {
+    co_return Failure{FailureClass::kEnvironment, "empty_observation",
+                      "The environment's step gave no message and is not done."};
+  }
+  std::move(next->messages.begin(), next->messages.end(), std::back_inserter(messages));
+  co_return Reaction{.done = next->done, .messages = next->messages.size()};
 }
 
-// Renders what the world said behind the last turn.
-Task<std::optional<Failure>> EpisodePlay::extend(int32_t turn, std::vector<Message> messages) {
+// Renders what the world said behind the last turn: the last `count` messages.
+Task<std::optional<Failure>> EpisodePlay::extend(int32_t turn, size_t count) {
+  const std::span<const Message> messages = std::span(data_->messages).last(count);
   std::optional<Result<Bridge>> bridge;
   if (content_bytes(messages) <= kLoopThreadBytes) {
     bridge = parts_.renderer.bridge(trajectory_.tokens(), messages);
   } else {
     bridge =
-        co_await parts_.text_pool.run([&renderer = parts_.renderer, &trajectory = trajectory_, &messages] {
+        co_await parts_.text_pool.run([&renderer = parts_.renderer, &trajectory = trajectory_, messages] {
           return renderer.bridge(trajectory.tokens(), messages);
         });
   }

@@ -39,12 +39,18 @@ class EpisodePlay {
     std::optional<Failure> exhausted;  // empty: the turn ends, the episode goes on
   };
 
+  // What came of a turn.
+  struct Reaction {
+    bool done = false;
+    size_t messages = 0;  // how many of the conversation's last messages the world said
+  };
+
   Task<std::optional<Failure>> open();
   Task<std::optional<Failure>> sample_turn(int32_t turn);
   Task<std::optional<Failure>> generate(int32_t turn, int32_t max_tokens);
   void copy_recorded(const Span& span);
-  Task<Result<Observation>> react(int32_t turn);
-  Task<std::optional<Failure>> extend(int32_t turn, std::vector<Message> messages);
+  Task<Result<Reaction>> react(int32_t turn);
+  Task<std::optional<Failure>> extend(int32_t turn, size_t count);
   std::optional<Failure> append_suffix(int32_t turn, const RenderedTokens& suffix);
 
   TurnBudget turn_budget() const;

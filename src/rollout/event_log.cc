@@ -75,30 +75,34 @@ EpisodeId parse_episode_id(std::string_view text) {
 }
 
 Json RunEvent::to_json() const {
-  Json json = Json::object({{"event", kEventNames[static_cast<size_t>(kind)]}, {"time", time}});
+  Json::Object members;
+  members.reserve(6);  // with the decisions of event_log_line
+  const auto add = [&](const char* name, Json value) { members.emplace_back(name, std::move(value)); };
+  add("event", kEventNames[static_cast<size_t>(kind)]);
+  add("time", time);
   switch (kind) {
     case RunEventKind::kStarted:
-      json.set("version", version);
-      json.set("trained_batches", trained_batches);
-      json.set("first_ordinal", first_ordinal);
-      if (!open_ordinals.empty()) json.set("open_ordinals", to_array(open_ordinals));
+      add("version", version);
+      add("trained_batches", trained_batches);
+      add("first_ordinal", first_ordinal);
+      if (!open_ordinals.empty()) add("open_ordinals", to_array(open_ordinals));
       break;
     case RunEventKind::kEpisodeFinished:
-      json.set("episode", episode_name(episode));
-      if (!failure.empty()) json.set("failure", failure);
-      json.set("scored", scored);
-      json.set("oldest_version", oldest_version);
+      add("episode", episode_name(episode));
+      if (!failure.empty()) add("failure", failure);
+      add("scored", scored);
+      add("oldest_version", oldest_version);
       break;
     case RunEventKind::kStepFinished:
     case RunEventKind::kPublished:
-      json.set("version", version);
+      add("version", version);
       break;
     case RunEventKind::kTrainerReady:
     case RunEventKind::kStepSkipped:
     case RunEventKind::kStopRequested:
       break;
   }
-  return json;
+  return Json::object(std::move(members));
 }
 
 RunEvent RunEvent::from_json(const Json& json) {
@@ -131,29 +135,32 @@ RunEvent RunEvent::from_json(const Json& json) {
 }
 
 Json Decision::to_json() const {
-  Json json = Json::object({{"decision", kDecisionNames[static_cast<size_t>(kind)]}});
+  Json::Object members;
+  members.reserve(3);
+  const auto add = [&](const char* name, Json value) { members.emplace_back(name, std::move(value)); };
+  add("decision", kDecisionNames[static_cast<size_t>(kind)]);
   switch (kind) {
     case DecisionKind::kStartEpisode:
     case DecisionKind::kCancelEpisode:
-      json.set("episode", episode_name(episode));
+      add("episode", episode_name(episode));
       break;
     case DecisionKind::kConsumeBatch:
-      json.set("version", version);
-      json.set("groups", to_array(groups));
+      add("version", version);
+      add("groups", to_array(groups));
       break;
     case DecisionKind::kDropGroup:
-      json.set("groups", to_array(groups));
-      json.set("reason", reason);
+      add("groups", to_array(groups));
+      add("reason", reason);
       break;
     case DecisionKind::kPublish:
-      json.set("version", version);
+      add("version", version);
       break;
     case DecisionKind::kFinish:
     case DecisionKind::kGiveUp:
-      json.set("reason", reason);
+      add("reason", reason);
       break;
   }
-  return json;
+  return Json::object(std::move(members));
 }
 
 Decision Decision::from_json(const Json& json) {
@@ -204,6 +211,7 @@ Json event_log_header(const ControllerOptions& options) {
 Json event_log_line(const RunEvent& event, const std::vector<Decision>& decisions) {
   Json json = event.to_json();
   Json::Array array;
+  array.reserve(decisions.size());
   for (const Decision& decision : decisions) array.push_back(decision.to_json());
   json.set("decisions", Json::array(std::move(array)));
   return json;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -172,7 +173,6 @@ void Trajectory::append(SpanKind kind, int32_t turn, std::span<const int32_t> to
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   log_probability_.resize(tokens_.size(), kNoNumber);
   version_.resize(tokens_.size(), -1);
-  mixed_.resize(tokens_.size(), 0);
   spans_.push_back({kind, turn, begin, size(), start_time, end_time, StopReason::kNone});
 }
 
@@ -197,7 +197,10 @@ void Trajectory::append_sampled(int32_t token, float log_probability, int64_t ve
   tokens_.push_back(token);
   log_probability_.push_back(log_probability);
   version_.push_back(version);
-  mixed_.push_back(mixed ? 1 : 0);
+  if (mixed) {
+    mixed_.resize(tokens_.size(), 0);
+    mixed_.back() = 1;
+  }
   ++spans_.back().end;
   ++sampled_count_;
 }
@@ -216,9 +219,11 @@ std::vector<uint8_t> Trajectory::loss_mask(int64_t oldest_trained_version) const
 }
 
 std::optional<int64_t> Trajectory::oldest_version() const {
-  std::optional<int64_t> oldest;
-  for (int64_t version : version_) {
-    if (version >= 0 && (!oldest || version < *oldest)) oldest = version;
+  if (sampled_count_ == 0) return std::nullopt;
+  int64_t oldest = std::numeric_limits<int64_t>::max();
+  for (const Span& span : spans_) {
+    if (span.kind != SpanKind::kSampled) continue;
+    for (int32_t i = span.begin; i < span.end; ++i) oldest = std::min(oldest, version_[i]);
   }
   return oldest;
 }
@@ -269,7 +274,7 @@ Json Trajectory::to_json() const {
       bool any_mixed = false;
       for (int32_t i = span.begin; i < span.end; ++i) {
         log_probabilities.push_back(short_number(log_probability_[i]));
-        mixed_flags.push_back(Json(int{mixed_[i]}));
+        mixed_flags.push_back(Json(mixed(i) ? 1 : 0));
         any_mixed = any_mixed || mixed(i);
       }
       members.emplace_back("log_probabilities", std::move(log_probabilities));

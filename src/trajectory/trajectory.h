@@ -38,9 +38,8 @@ struct Span {
 };
 
 // The tokens of one episode, append only, as structure of arrays: the truth of what was sampled; text is a
-// view. All arrays have equal length at any time. Misuse throws Error(kInternal): a span inside an open one,
-// a turn that goes back, a prompt behind sampled tokens, a negative id or version, a log-probability that is
-// no finite number.
+// view. Misuse throws Error(kInternal): a span inside an open one, a turn that goes back, a prompt behind
+// sampled tokens, a negative id or version, a log-probability that is no finite number.
 class Trajectory {
  public:
   // Appends tokens that were not sampled: no log-probability, no version. No tokens: adds no span.
@@ -64,7 +63,7 @@ class Trajectory {
   bool has_log_probability(int32_t index) const { return version_[index] >= 0; }
   float log_probability(int32_t index) const { return log_probability_[index]; }
   int64_t version(int32_t index) const { return version_[index]; }  // -1 where not sampled
-  bool mixed(int32_t index) const { return mixed_[index] != 0; }
+  bool mixed(int32_t index) const { return static_cast<size_t>(index) < mixed_.size() && mixed_[index] != 0; }
   bool trained(int32_t index) const { return has_log_probability(index); }  // the loss mask
   // 1 where trained: sampled, and by version `oldest_trained_version` or later. [size()]
   std::vector<uint8_t> loss_mask(int64_t oldest_trained_version = 0) const;
@@ -93,7 +92,7 @@ class Trajectory {
   std::vector<int32_t> tokens_;
   std::vector<float> log_probability_;  // NaN where not sampled
   std::vector<int64_t> version_;        // -1 where not sampled
-  std::vector<uint8_t> mixed_;
+  std::vector<uint8_t> mixed_;          // up to the last mixed token: most episodes have none
   std::vector<Span> spans_;
   int32_t sampled_count_ = 0;
   int32_t turn_count_ = 0;
