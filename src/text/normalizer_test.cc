@@ -91,6 +91,16 @@ TEST(Normalizer, AComposedCharacterStandsForAllItsParts) {
   EXPECT_THAT(aligned.ends, ElementsAre(1, 4, 4, 5));
 }
 
+TEST(Normalizer, CharactersThatOnlyChangePlacesStandOneForOne) {
+  AlignedText aligned;
+  aligned.tracked = true;
+  aligned.assign("K\xCD\x83t\xCD\x85\xCC\x93");  // K U+0343 t U+0345 U+0313
+  make_unicode_normalizer(NormalForm::kNfc)->normalize(aligned);
+  EXPECT_EQ(aligned.text, "K\xCC\x93t\xCC\x93\xCD\x85");
+  EXPECT_THAT(aligned.begins, ElementsAre(0, 1, 1, 3, 4, 4, 6, 6));
+  EXPECT_THAT(aligned.ends, ElementsAre(1, 3, 3, 4, 6, 6, 8, 8));
+}
+
 TEST(Normalizer, BytesThatAreNoTextStayAndPartTheText) {
   EXPECT_EQ(to_normal_form("e\xFF\xCC\x81", NormalForm::kNfc), "e\xFF\xCC\x81");
   EXPECT_EQ(to_normal_form("\xC3\xA9\xC3", NormalForm::kNfd), "e\xCC\x81\xC3");

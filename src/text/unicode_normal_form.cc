@@ -109,7 +109,7 @@ class UnicodeNormalizer : public Normalizer {
       rewrite(segment, changed);
       if (changed != source.substr(start, end - start)) {
         rewriter.keep(start);
-        rewriter.replace(end, changed);
+        replace_segment(rewriter, source, start, end, changed);
       }
       at = start = end;
     }
@@ -177,6 +177,25 @@ class UnicodeNormalizer : public Normalizer {
       end += step.size;
     }
     return end;
+  }
+
+  // Characters that change places or become others one by one stand each for the one in its place, as in the
+  // reference; those that compose or come apart stand for the whole segment.
+  static void replace_segment(TextRewriter& rewriter, std::string_view source, size_t start, size_t end,
+                              std::string_view by) {
+    if (count_characters(by) != count_characters(source.substr(start, end - start)))
+      return rewriter.replace(end, by);
+    while (start < end) {
+      start += utf8_step(source.substr(start)).size;
+      size_t size = utf8_step(by).size;
+      rewriter.replace(start, by.substr(0, size));
+      by.remove_prefix(size);
+    }
+  }
+
+  static size_t count_characters(std::string_view text) {
+    return static_cast<size_t>(std::count_if(
+        text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
   }
 
   // Appends the form of `segment`, which may be changed.
