@@ -239,9 +239,10 @@ void BpeModel::encode_uncached(std::string_view word, Extent extent, Buffers& bu
 
 void BpeModel::encode_extent(std::string_view word, Extent extent, Buffers& buffers,
                              std::vector<TokenPiece>& out) const {
-  if (word.size() > WordCache::kLongestWord) return encode_uncached(word, extent, buffers, out);
+  const size_t blanks = WordKey::blanks_of(word);
+  if (!WordKey::fits(word, blanks)) return encode_uncached(word, extent, buffers, out);
   // Where merges are never ignored a part gives what the same bytes give as a whole.
-  WordKey key(word, extent == Extent::kPart && definition_.ignore_merges ? 1 : 0);
+  WordKey key(word, blanks, extent == Extent::kPart && definition_.ignore_merges ? 1 : 0);
   uint64_t hash = key.hash();
   if (buffers.cache.find(key, hash, out)) return;
   size_t before = out.size();
@@ -251,7 +252,7 @@ void BpeModel::encode_extent(std::string_view word, Extent extent, Buffers& buff
 
 void BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<TokenPiece>& out) const {
   auto& buffers = static_cast<Buffers&>(scratch);
-  if (word.size() <= WordCache::kLongestWord && !cuts_whole_words_) {
+  if (word.size() <= WordKey::kLongest && !cuts_whole_words_) {
     return encode_extent(word, Extent::kWhole, buffers, out);
   }
   if (definition_.ignore_merges) {

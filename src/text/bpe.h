@@ -37,8 +37,8 @@ struct BpeDefinition {
 // has a rank. O(n log n) for a word of n bytes.
 //
 // A long word is first cut between characters over whose boundary no token reaches, which gives the same
-// tokens. Words of at most WordCache::kLongestWord bytes are looked up in a cache of the scratch and among
-// the tokens that their own bytes encode to.
+// tokens. Words that a WordKey holds are looked up in a cache of the scratch and among the tokens that their
+// own bytes encode to.
 class BpeModel : public TokenModel {
  public:
   // Throws Error(kInternal) where the definition's ids are outside its tokens.

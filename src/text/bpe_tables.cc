@@ -46,7 +46,16 @@ void MergeTable::set(int32_t left, int32_t right, Merge merge) {
   filter_[bit / 64] |= uint64_t{1} << (bit % 64);
 }
 
-WordKey::WordKey(std::string_view word, uint64_t kind) : size(word.size() + 32 * kind) {
+size_t WordKey::blanks_of(std::string_view word) {
+  if (word.size() <= kLongest) return 0;
+  size_t count = 0;
+  while (count < kMostBlanks && word.substr(kBlankSize * count).starts_with("\xE2\x96\x81")) ++count;
+  return count;
+}
+
+WordKey::WordKey(std::string_view word, size_t blanks, uint64_t kind) {
+  word.remove_prefix(kBlankSize * blanks);
+  size = word.size() + 32 * kind + 64 * blanks;
   parts[0] = load_start(word.data(), word.size());
   if (word.size() > 8) parts[1] = load_start(word.data() + 8, word.size() - 8);
   if (word.size() > 16) parts[2] = load_start(word.data() + 16, word.size() - 16);
@@ -91,7 +100,7 @@ void WordCache::put(const WordKey& key, uint64_t hash, const TokenPiece* pieces,
   Entry& entry = entries_[hash >> 49];
   if (entry.size != 0) entries_[(hash >> 49) ^ 1] = entry;
   entry.parts = key.parts;
-  entry.size = static_cast<uint8_t>(key.size);
+  entry.size = static_cast<uint16_t>(key.size);
   entry.count = static_cast<uint8_t>(count);
   for (size_t i = 0; i < count; ++i) {
     entry.ids[i] = pieces[i].id;

@@ -56,16 +56,25 @@ class MergeTable {
   int shift_ = 63;
 };
 
-// A word of at most 24 bytes in registers.
+// A word in registers: at most 24 bytes behind a run of SentencePiece's blanks (U+2581), with which indented
+// code begins.
 struct WordKey {
   static constexpr size_t kLongest = 24;
+  static constexpr size_t kBlankSize = 3;    // bytes of the blank
+  static constexpr size_t kMostBlanks = 60;  // a token of such a word has fewer than 256 bytes
 
-  // `kind` 0 or 1 keeps words apart whose tokens differ for the same bytes.
-  explicit WordKey(std::string_view word, uint64_t kind = 0);
+  // Blanks at the start of a word that is too long by itself, up to kMostBlanks; 0 for others.
+  static size_t blanks_of(std::string_view word);
+  static bool fits(std::string_view word, size_t blanks) {
+    return word.size() - kBlankSize * blanks <= kLongest;
+  }
+
+  // `word` fits with its `blanks`. `kind` 0 or 1 keeps words apart whose tokens differ for the same bytes.
+  WordKey(std::string_view word, size_t blanks, uint64_t kind);
   uint64_t hash() const { return mix_bits(parts[0] + mix_bits(parts[1] + mix_bits(parts[2] + size))); }
 
   std::array<uint64_t, 3> parts{};
-  uint64_t size = 0;  // of the word, + 32 for kind 1
+  uint64_t size = 0;  // of what stands behind the blanks, + 32 for kind 1, + 64 for each blank
 };
 
 // Tokens by the words that they are: open addressing over the tokens' own bytes.
@@ -91,8 +100,6 @@ class WordTable {
 // is what was put in, so a result never depends on the cache.
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = WordKey::kLongest;
-
   WordCache() : entries_(kEntries) {}
   // Appends the word's tokens; false when it is not there.
   bool find(const WordKey& key, uint64_t hash, std::vector<TokenPiece>& out) const;
@@ -106,8 +113,8 @@ class WordCache {
     std::array<uint64_t, 3> parts{};
     std::array<int32_t, kMostTokens> ids{};
     std::array<uint8_t, kMostTokens> sizes{};
-    uint8_t size = 0;  // of the key; 0: nothing here
     uint8_t count = 0;
+    uint16_t size = 0;  // of the key; 0: nothing here
   };
   static_assert(sizeof(Entry) == 64);
   std::vector<Entry> entries_;

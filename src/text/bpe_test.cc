@@ -140,6 +140,46 @@ TEST(Bpe, LongWordsOfBytesAreCutOnlyWhereNoTokenReachesOver) {
   }
 }
 
+// Indented code as SentencePiece writes it: what the cache keeps of long runs of blanks is told apart.
+TEST(Bpe, WordsBehindManyBlanksAgreeWithMergingAlone) {
+  const std::string blank = "\xE2\x96\x81";
+  BpeDefinition definition;
+  definition.byte_level = false;
+  definition.byte_tokens.emplace();
+  for (int byte = 0; byte < 256; ++byte) definition.tokens.emplace_back(1, static_cast<char>(byte));
+  auto add = [&](int32_t left, int32_t right) {
+    auto id = static_cast<int32_t>(definition.tokens.size());
+    definition.tokens.push_back(definition.tokens[left] + definition.tokens[right]);
+    definition.merges.push_back({left, right, id});
+    return id;
+  };
+  definition.tokens.push_back(blank);
+  int32_t two = add(256, 256);
+  add(add(two, two), two);
+  add(256, 'a');
+  add('a', 'b');
+  BpeModel model(definition);
+  auto scratch = model.make_scratch();
+  auto other = model.make_scratch();
+  for (int round = 0; round < 2; ++round) {
+    for (size_t blanks = 0; blanks <= 80; ++blanks) {
+      for (const char* rest : {"", "a", "ab", "abababababababababababab", "abababababababababababababab"}) {
+        std::string word;
+        for (size_t i = 0; i < blanks; ++i) word += blank;
+        word += rest;
+        if (word.empty()) continue;
+        std::vector<TokenPiece> pieces;
+        model.merge_word(word, *other, pieces);
+        Encoded encoded = encode(model, *scratch, definition, word);
+        EXPECT_EQ(encoded.bytes, word);
+        EXPECT_EQ(encoded.size, word.size());
+        ASSERT_EQ(encoded.ids.size(), pieces.size()) << blanks << rest;
+        for (size_t i = 0; i < pieces.size(); ++i) ASSERT_EQ(encoded.ids[i], pieces[i].id) << blanks << rest;
+      }
+    }
+  }
+}
+
 TEST(Bpe, WholeWordsAreNotTakenApart) {
   RandomModel random_model(1, 40);
   std::string word = "abcdabcd";
