@@ -38,10 +38,6 @@ elseif(NOT STOKER_SANITIZE STREQUAL "")
   message(FATAL_ERROR "STOKER_SANITIZE is '${STOKER_SANITIZE}'; it may be empty, 'address' or 'thread'.")
 endif()
 
-if(STOKER_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
-
 find_program(STOKER_CCACHE ccache)
 if(STOKER_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${STOKER_CCACHE})
