@@ -39,7 +39,10 @@ constexpr int32_t kGroups = 125;  // of a step
 constexpr int32_t kSteps = 10;
 constexpr int32_t kEpisodes = kSteps * kGroups * kGroupSize;
 constexpr int32_t kProcesses = 16;
-constexpr int32_t kEpisodesAProcess = 4;
+constexpr int32_t kEpisodesAProcess = 6;
+// Fewer than there are places: with all taken, those that lost their process could only start again together
+// in its successor, beside the one that ends it at every attempt.
+constexpr int32_t kAtOnce = 64;
 constexpr int32_t kAttempts = 60;  // on a loaded machine a healthy one loses its process in half of them
 
 uint64_t number_of(uint64_t ordinal, uint32_t sample) { return ordinal * kGroupSize + sample; }
@@ -156,7 +159,7 @@ Orchestrator::Options orchestrator_options(RunResult* result) {
   options.controller = {.total_steps = kSteps,
                         .groups_per_batch = kGroups,
                         .group_size = kGroupSize,
-                        .max_concurrent_episodes = kProcesses * kEpisodesAProcess,
+                        .max_concurrent_episodes = kAtOnce,
                         .max_ahead = 1,
                         .batch_order = BatchOrder::kStrict,
                         .max_attempts = kAttempts};

@@ -51,7 +51,7 @@ for block in "$folder"/blocks/*; do
   esac
 done
 seconds=$(awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%.1f", end - begin }')
-steps=$(wc -l <runs/mine/metrics.jsonl)
+steps=$(grep -c '"step_time"' runs/mine/metrics.jsonl)  # other rows are evaluations
 echo "$blocks blocks followed in $seconds s; the run has $steps steps."
 if [[ -n $json ]]; then
   printf '[{"name": "newcomer_seconds", "value": %s, "unit": "s"}, {"name": "newcomer_steps", "value": %s, "unit": "steps"}]\n' \
