@@ -13,21 +13,11 @@
 #include "async/quarantine.h"
 #include "async/run.h"
 #include "base/error.h"
+#include "compute/cpu/memory_use.h"
 #include "rollout/episode_world.h"
 
 namespace stoker {
 namespace {
-
-double available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  double kilobytes = 0;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-    std::getline(file, unit);
-  }
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
 
 std::string megabytes(double bytes) {
   return bytes < 1e9 ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.2f} GB", bytes / 1e9);
@@ -188,36 +178,73 @@ std::string excerpt(const Tokenizer& tokenizer, std::span<const int32_t> tokens)
          Json(tokenizer.decode(tokens.last(kPart))).dump();
 }
 
-MemoryPlan plan_memory(const ModelConfig& model, ComputeType type, int64_t cache_megabytes,
-                       int64_t micro_batch_tokens) {
-  constexpr double kFloat = 4;
-  auto parameters = static_cast<double>(model.parameter_count());
-  // Per token and layer: inputs of norms, Q, K, V, attention output, both halves of the SwiGLU, and their
-  // gradients.
-  double per_token = 2.0 * model.num_hidden_layers *
-                         (4.0 * model.hidden_size + 2.0 * model.query_size() + 2.0 * model.key_value_size() +
-                          3.0 * model.intermediate_size) +
-                     2.0 * model.vocab_size;
-  // Weights: the learner's and their snapshot in float32; in the compute type packed forward and backward,
-  // and packed again by the engines of training and of evaluation, of which publication holds two versions.
-  return {.weights = parameters * (2 * kFloat + 5 * bytes_of(type)),
-          .optimizer = 3 * parameters * kFloat,
-          .cache = static_cast<double>(cache_megabytes) * (1 << 20),
-          .activations = per_token * static_cast<double>(micro_batch_tokens) * kFloat,
-          .available = available_memory()};
+double available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kilobytes = 0;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+    std::getline(file, unit);
+  }
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-std::string check_memory(const MemoryPlan& plan, const std::string& activations_key) {
-  if (plan.total() > plan.available) {
-    throw input_error(
-        fmt::format("The run needs up to {} of memory and {} are available; lower {}.",
-                    megabytes(plan.total()), megabytes(plan.available),
-                    plan.cache >= plan.activations ? "engine.cache_megabytes" : activations_key));
+MemoryPlan plan_memory(const ModelConfig& model, const MemorySettings& settings) {
+  const ComputeType type = settings.compute_type;
+  const auto floats = static_cast<double>(model.parameter_count()) * sizeof(float);
+  const auto packed = static_cast<double>(cpu::packed_weight_bytes(model, type));
+  // The learner's weights and their snapshot in float32; packed forward and backward; and packed again by the
+  // engines, of which the first holds two versions while one is published.
+  const int versions = settings.engines > 0 ? settings.engines + 1 : 0;
+  return {.weights = 2 * floats + static_cast<double>(cpu::backward_weight_bytes(model, type)) +
+                     (1 + versions) * packed,
+          .optimizer = 3 * floats,
+          .cache = static_cast<double>(settings.engines * settings.cache_megabytes) * (1 << 20),
+          .activations = static_cast<double>(cpu::training_bytes(
+              model, type, settings.vocabulary_size, settings.micro_batch_tokens, settings.threads))};
+}
+
+// One setting, or two, with which the run fits; what it says when there is none.
+static std::string remedy(const ModelConfig& model, const MemorySettings& settings, double available) {
+  const auto fits = [&](const MemorySettings& other) {
+    return plan_memory(model, other).total() <= available;
+  };
+  // The most of a number that still fits, in halvings; 0: none.
+  const auto most = [&](MemorySettings other, int64_t MemorySettings::* number, int64_t least) {
+    while (other.*number > least && !fits(other)) other.*number = std::max(least, other.*number / 2);
+    return fits(other) ? other.*number : 0;
+  };
+  constexpr int64_t kLeastCache = 16, kLeastTokens = 256;
+  const MemoryPlan plan = plan_memory(model, settings);
+  const int64_t cache =
+      settings.engines > 0 ? most(settings, &MemorySettings::cache_megabytes, kLeastCache) : 0;
+  const int64_t tokens = most(settings, &MemorySettings::micro_batch_tokens, kLeastTokens);
+  const bool cache_first = tokens == 0 || plan.cache >= plan.activations;
+  if (cache > 0 && cache_first) return fmt::format("set engine.cache_megabytes={}", cache);
+  if (tokens > 0) return fmt::format("set {}={}", settings.micro_batch_key, tokens);
+  MemorySettings brain = settings;
+  brain.compute_type = ComputeType::kBfloat16;
+  if (fits(brain)) return "set model.compute_type=bfloat16";
+  brain.micro_batch_tokens = std::min(settings.micro_batch_tokens, kLeastTokens);
+  const int64_t rest = settings.engines > 0 ? most(brain, &MemorySettings::cache_megabytes, kLeastCache) : 0;
+  if (rest > 0) {
+    return fmt::format("set model.compute_type=bfloat16, {}={} and engine.cache_megabytes={}",
+                       settings.micro_batch_key, brain.micro_batch_tokens, rest);
   }
-  return fmt::format(
-      "Memory: weights {}, optimizer {}, KV cache up to {}, activations up to {}; {} of {} available",
-      megabytes(plan.weights), megabytes(plan.optimizer), megabytes(plan.cache), megabytes(plan.activations),
-      megabytes(plan.total()), megabytes(plan.available));
+  return fits(brain) ? fmt::format("set model.compute_type=bfloat16 and {}={}", settings.micro_batch_key,
+                                   brain.micro_batch_tokens)
+                     : "use a smaller model or a machine with more memory";
+}
+
+std::string check_memory(const ModelConfig& model, const MemorySettings& settings, double available) {
+  const MemoryPlan plan = plan_memory(model, settings);
+  const std::string parts =
+      fmt::format("weights {}, optimizer {}, KV cache up to {}, activations up to {}; {} of {} available",
+                  megabytes(plan.weights), megabytes(plan.optimizer), megabytes(plan.cache),
+                  megabytes(plan.activations), megabytes(plan.total()), megabytes(available));
+  if (plan.total() <= available) return "Memory: " + parts;
+  throw input_error(fmt::format("The run needs more memory than the machine has left ({}): {}.", parts,
+                                remedy(model, settings, available)));
 }
 
 BeforeRun check_environment(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
@@ -231,11 +258,14 @@ BeforeRun check_environment(Session& session, const RunConfig& config, Interrupt
 }
 
 BeforeRun check_before_run(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
-  // Training and evaluation each have an engine with a cache of its own.
-  std::string memory =
-      check_memory(plan_memory(session.weights()->config(), compute_type(config.model.compute_type),
-                               2 * int64_t{config.engine.cache_megabytes}, config.train.micro_batch_tokens),
-                   "train.micro_batch_tokens");
+  const MemorySettings settings{.compute_type = compute_type(config.model.compute_type),
+                                .vocabulary_size = session.vocabulary_size(),
+                                .threads = session.compute().threads(),
+                                .engines = 2,  // of training and of evaluation
+                                .cache_megabytes = config.engine.cache_megabytes,
+                                .micro_batch_tokens = config.train.micro_batch_tokens,
+                                .micro_batch_key = "train.micro_batch_tokens"};
+  std::string memory = check_memory(session.weights()->config(), settings, available_memory());
   check_settings(session, config);
   BeforeRun report = check_environment(session, config, interrupts);
   report.lines.insert(report.lines.begin(), memory);

@@ -33,7 +33,6 @@ class Scoring {
       : arguments_(arguments),
         compute_(compute_threads(arguments.threads)),
         tokenizer_(load_tokenizer(arguments.model)),
-        renderer_(make_renderer(arguments.model, tokenizer_, {.list_tools = false})),
         engine_(executor, compute_, load_weights(arguments.model, *tokenizer_),
                 {.max_cache_bytes = 16 << 20,
                  .compute_type = compute_type(arguments.compute_type),
@@ -64,7 +63,15 @@ class Scoring {
   }
 
  private:
-  ScoredTokens read(const JsonRow& row) const {
+  // Made when the first chat comes: models without a chat template score texts and tokens.
+  const Renderer& renderer() {
+    if (renderer_ == nullptr) {
+      renderer_ = make_renderer(arguments_.model, tokenizer_, {.list_tools = false});
+    }
+    return *renderer_;
+  }
+
+  ScoredTokens read(const JsonRow& row) {
     const int32_t vocabulary = tokenizer_->vocabulary_size();
     const auto text = [&](const char* member) {
       const Json* value = row.object.find(member);
@@ -80,7 +87,7 @@ class Scoring {
     } else if (row.object.find("messages") != nullptr) {
       refuse_unknown_members(row, {"messages"});
       Result<RenderedTokens> rendered =
-          renderer_->render(messages_from_json(row.object.at("messages"), row.place), {}, false);
+          renderer().render(messages_from_json(row.object.at("messages"), row.place), {}, false);
       if (!rendered) {
         throw input_error(
             fmt::format("The {} cannot be rendered: {}", row.place, rendered.failure().message));

@@ -36,10 +36,12 @@ std::unique_ptr<SftExampleSource> make_examples(const RunConfig& config, Session
 }
 
 BeforeRun check_sft(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
-  std::string memory =
-      check_memory(plan_memory(session.weights()->config(), compute_type(config.model.compute_type), 0,
-                               config.sft.micro_batch_tokens),
-                   "sft.micro_batch_tokens");
+  const MemorySettings settings{.compute_type = compute_type(config.model.compute_type),
+                                .vocabulary_size = session.vocabulary_size(),
+                                .threads = session.compute().threads(),
+                                .micro_batch_tokens = config.sft.micro_batch_tokens,
+                                .micro_batch_key = "sft.micro_batch_tokens"};
+  std::string memory = check_memory(session.weights()->config(), settings, available_memory());
   if (!config.sft.conversations.empty()) return {.lines = {memory}, .tools = {}};
   BeforeRun report = check_environment(session, config, interrupts);
   report.lines.insert(report.lines.begin(), memory);

@@ -24,6 +24,12 @@ Failure context_length(size_t tokens, int32_t limit) {
                   tokens, limit)};
 }
 
+// Tokens whose logits are held at a time, so that those of a large vocabulary stay within some 100 MB.
+int32_t most_scored_rows(size_t vocabulary) {
+  constexpr size_t kLogits = size_t{1} << 24, kLeastRows = 96;
+  return static_cast<int32_t>(std::max(kLeastRows, kLogits / vocabulary));
+}
+
 void validate(const NativeEngineOptions& options, const ModelConfig& config) {
   const auto at_least_one = [](const char* name, int64_t value) {
     if (value < 1)
@@ -67,14 +73,16 @@ NativeEngine::NativeEngine(Executor& executor, ComputePool& pool, const WeightsP
                                     .prefill_chunk = options_.prefill_chunk,
                                     .prefix_cache = options_.prefix_cache};
   scheduler_ = std::make_unique<Scheduler>(scheduling, *cache_, options_.tokenizer.get());
-  forward_ = pool_.run_blocking([&](Parallel& parallel) { return make_forward(*weights, parallel); });
+  forward_ =
+      pool_.run_blocking([&](Parallel& parallel) { return make_forward(*weights, parallel, nullptr); });
 }
 
 NativeEngine::~NativeEngine() = default;
 
-NativeEngine::ForwardPtr NativeEngine::make_forward(const Weights& weights, Parallel& parallel) const {
-  return std::make_shared<cpu::DecoderForward>(cpu::pack_weights(weights, options_.compute_type, parallel),
-                                               options_.vocabulary_size);
+NativeEngine::ForwardPtr NativeEngine::make_forward(const Weights& weights, Parallel& parallel,
+                                                    std::shared_ptr<const cpu::PackedWeights> old) const {
+  return std::make_shared<cpu::DecoderForward>(
+      cpu::pack_weights(weights, options_.compute_type, parallel, std::move(old)), options_.vocabulary_size);
 }
 
 EngineCapabilities NativeEngine::capabilities() const {
@@ -234,6 +242,7 @@ void NativeEngine::compute(StepPlan& plan, Parallel& parallel) {
 // Between two steps: the published weights take over.
 void NativeEngine::serve_published() {
   if (published_forward_ == nullptr) return;
+  outdated_ = forward_->weights();
   forward_ = std::exchange(published_forward_, nullptr);
   version_ = published_version_;
   scheduler_->weights_changed();
@@ -251,8 +260,9 @@ Task<Result<Done>> NativeEngine::publish(WeightsPtr weights) {
   if (broken_) std::rethrow_exception(broken_);
   if (closed_) co_return shut_down();
   if (weights->version() < version_) co_return stale_version(weights->version(), version_);
-  ForwardPtr forward =
-      co_await pool_.run([this, &weights](Parallel& parallel) { return make_forward(*weights, parallel); });
+  ForwardPtr forward = co_await pool_.run([this, &weights](Parallel& parallel) {
+    return make_forward(*weights, parallel, std::move(outdated_));
+  });
   served_.reset();
   published_forward_ = std::move(forward);
   published_version_ = weights->version();
@@ -287,11 +297,12 @@ Task<Result<std::vector<float>>> NativeEngine::score(std::vector<int32_t> tokens
   std::vector<std::byte> memory(
       static_cast<size_t>(cpu::kv_block_bytes(config_, options_.compute_type, count)));
   cpu::KvRun run{{memory.data(), count}, 0};
-  std::vector<int32_t> rows(static_cast<size_t>(std::min(count, options_.prefill_chunk)));
+  const int32_t chunk_rows = std::min({count, options_.prefill_chunk, most_scored_rows(vocabulary)});
+  std::vector<int32_t> rows(static_cast<size_t>(chunk_rows));
   for (size_t row = 0; row < rows.size(); ++row) rows[row] = static_cast<int32_t>(row);
   std::vector<float> logits(rows.size() * vocabulary);
   for (int32_t begin = 0; begin < count; begin = run.count) {
-    run.count = std::min(count, begin + options_.prefill_chunk);
+    run.count = std::min(count, begin + chunk_rows);
     const auto size = static_cast<size_t>(run.count - begin);
     const cpu::SequenceChunk chunk{std::span<const int32_t>(tokens).subspan(static_cast<size_t>(begin), size),
                                    begin, std::span<const cpu::KvRun>(&run, 1)};

@@ -63,7 +63,8 @@ class NativeEngine final : public Engine {
  private:
   using ForwardPtr = std::shared_ptr<cpu::DecoderForward>;
 
-  ForwardPtr make_forward(const Weights& weights, Parallel& parallel) const;
+  ForwardPtr make_forward(const Weights& weights, Parallel& parallel,
+                          std::shared_ptr<const cpu::PackedWeights> old) const;
   void check_tokens(const std::vector<int32_t>& tokens) const;
   std::optional<Failure> refuse(const GenerateRequest& request) const;
   void prepare(GenerateRequest request, TokenSink& sink, Sequence& sequence) const;
@@ -81,7 +82,8 @@ class NativeEngine final : public Engine {
 
   ForwardPtr forward_;
   int64_t version_ = 0;
-  ForwardPtr published_forward_;  // serves from the next step on; null: none
+  ForwardPtr published_forward_;                        // serves from the next step on; null: none
+  std::shared_ptr<const cpu::PackedWeights> outdated_;  // whose memory the next published ones take
   int64_t published_version_ = 0;
   Semaphore publishing_{1, "publish"};
   Event served_{"publish"};

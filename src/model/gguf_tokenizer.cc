@@ -43,6 +43,7 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   }
   vocabulary.bos = file.find_int("tokenizer.ggml.bos_token_id");
   vocabulary.eos = file.find_int("tokenizer.ggml.eos_token_id");
+  vocabulary.unknown = file.find_int("tokenizer.ggml.unknown_token_id");
   vocabulary.add_bos = file.find_bool("tokenizer.ggml.add_bos_token");
   vocabulary.add_eos = file.find_bool("tokenizer.ggml.add_eos_token");
   vocabulary.add_space_prefix = file.find_bool("tokenizer.ggml.add_space_prefix");

@@ -58,6 +58,24 @@ TEST(GgufTokenizer, ReadsByteLevelVocabularies) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("e\xCC\x81")), "\xC3\xA9");
 }
 
+// As converters write Gemma's: the token for the unknown is a control token that a key names.
+TEST(GgufTokenizer, FindsTheUnknownByItsKey) {
+  const auto file = [](std::optional<uint32_t> unknown) {
+    GgufBuilder builder;
+    builder.add_string("tokenizer.ggml.model", "llama");
+    builder.add_strings("tokenizer.ggml.tokens", {"<bos>", "<unk>", "\xE2\x96\x81", "a"});
+    builder.add_numbers<float>("tokenizer.ggml.scores", GgufValueType::kFloat32, {0, 0, -1, -2});
+    builder.add_numbers<int32_t>("tokenizer.ggml.token_type", GgufValueType::kInt32, {3, 3, 1, 1});
+    if (unknown) builder.add_uint("tokenizer.ggml.unknown_token_id", *unknown);
+    return builder;
+  };
+  TestFolder folder;
+  TokenizerPtr tokenizer = load_tokenizer(folder.write("llama.gguf", file(1).build()));
+  EXPECT_THAT(tokenizer->encode("a z"), ElementsAre(2, 3, 2, 1));
+  EXPECT_THAT(input_error_of([&] { load_tokenizer(folder.write("m.gguf", file(std::nullopt).build())); }),
+              HasSubstr("no piece is for the unknown"));
+}
+
 TEST(GgufTokenizer, ReadsUnigramVocabularies) {
   GgufBuilder builder;
   builder.add_string("tokenizer.ggml.model", "t5");

@@ -47,9 +47,7 @@ BpeModel::BpeModel(BpeDefinition definition)
     bool single = token.size() == 1 && (definition_.byte_level || static_cast<uint8_t>(token[0]) < 0x80);
     if (single) byte_ids_[static_cast<uint8_t>(token[0])] = id;
   }
-  if (definition_.byte_level) {
-    for (int32_t id : byte_ids_) check(id);
-  }
+  lacks_bytes_ = std::find(byte_ids_.begin(), byte_ids_.end(), -1) != byte_ids_.end();
   byte_pairs_.resize(1 << 16);
   for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
     byte_pairs_[pair] = merges_.find(byte_ids_[pair >> 8], byte_ids_[pair & 0xFF]);
@@ -111,7 +109,19 @@ void BpeModel::append_character(std::string_view character, int32_t id, std::vec
 void BpeModel::append_symbols(std::string_view word, std::vector<Symbol>& symbols) const {
   symbols.clear();
   if (definition_.byte_level) {
-    for (char byte : word) symbols.push_back({byte_ids_[static_cast<uint8_t>(byte)], 1, 0, 0});
+    // A byte without a token counts with the token before it, at the start of the word with the one behind.
+    uint32_t left_out = 0;
+    for (char byte : word) {
+      int32_t id = byte_ids_[static_cast<uint8_t>(byte)];
+      if (id >= 0) {
+        symbols.push_back({id, 1 + left_out, 0, 0});
+        left_out = 0;
+      } else if (symbols.empty()) {
+        ++left_out;
+      } else {
+        ++symbols.back().size;
+      }
+    }
     return;
   }
   while (!word.empty()) {
@@ -227,6 +237,12 @@ void BpeModel::merge_word(std::string_view word, Scratch& scratch, std::vector<T
   }
 }
 
+// Whether the word has a byte without a token: then neighbours meet that no cut knows of.
+bool BpeModel::leaves_out(std::string_view word) const {
+  return lacks_bytes_ && std::any_of(word.begin(), word.end(),
+                                     [this](char byte) { return byte_ids_[static_cast<uint8_t>(byte)] < 0; });
+}
+
 void BpeModel::encode_uncached(std::string_view word, Extent extent, Buffers& buffers,
                                std::vector<TokenPiece>& out) const {
   int32_t token = words_.find(word, definition_.tokens);
@@ -260,7 +276,7 @@ void BpeModel::encode(std::string_view word, Scratch& scratch, std::vector<Token
     if (token >= 0) return out.push_back({token, static_cast<uint32_t>(word.size())});
   }
   // A run of unknown characters may be one token.
-  bool may_cut = definition_.byte_level || definition_.byte_tokens;
+  bool may_cut = definition_.byte_level ? !leaves_out(word) : definition_.byte_tokens.has_value();
   if (!may_cut) return encode_extent(word, Extent::kWhole, buffers, out);
   size_t begin = 0;
   bool left_valid = false;

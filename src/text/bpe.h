@@ -21,7 +21,8 @@ struct BpeDefinition {
     int32_t merged;
   };
 
-  bool byte_level = true;  // words are bytes and each byte is a token; else words are UTF-8 characters
+  // Words are bytes, of which those that are no token are left out; else words are UTF-8 characters.
+  bool byte_level = true;
   std::vector<std::string> tokens;  // by id, the bytes of a word that it stands for; empty: none
   std::vector<Merge> merges;        // best first; of two with the same pair the later one counts
   bool ignore_merges = false;       // a word that is a token as a whole is not taken apart
@@ -71,6 +72,7 @@ class BpeModel : public TokenModel {
                        std::vector<TokenPiece>& out) const;
   void encode_extent(std::string_view word, Extent extent, Buffers& buffers,
                      std::vector<TokenPiece>& out) const;
+  bool leaves_out(std::string_view word) const;
   int32_t character_token(std::string_view character) const;
   void find_whole_words();
 
@@ -82,6 +84,7 @@ class BpeModel : public TokenModel {
   std::vector<bool> whole_;  // by id: merging the token's bytes gives the token
   std::array<int32_t, 256> byte_ids_{};  // of single bytes; of ASCII characters where words are characters
   CutTable cuts_;
+  bool lacks_bytes_ = false;       // some byte is no token
   bool cuts_whole_words_ = false;  // also those that fit into the cache
 };
 

@@ -26,7 +26,7 @@ class BpeReader {
     read_merges();
     definition_.ignore_merges = part_.flag("ignore_merges", false);
     if (definition_.byte_level) {
-      require_all_bytes();
+      require_common_bytes();
     } else {
       read_unknown();
     }
@@ -70,8 +70,11 @@ class BpeReader {
     }
   }
 
-  void require_all_bytes() const {
-    for (int byte = 0; byte < 256; ++byte) {
+  // Public vocabularies lack control characters and bytes that stand in no UTF-8 text, SmolLM2's for one;
+  // their makers' program leaves such bytes out, and so does BpeModel. Without a letter, a vocabulary is
+  // broken.
+  void require_common_bytes() const {
+    for (int byte = ' '; byte <= '~'; ++byte) {
       std::string name = bytes_to_name(std::string(1, static_cast<char>(byte)));
       if (!result_.ids.contains(name)) {
         throw part_.member("vocab").bad(

@@ -106,6 +106,27 @@ TEST(Bpe, AgreesWithThePlainAlgorithm) {
   }
 }
 
+// As Hugging Face's: they are left out, and their neighbours meet. Sizes still add up.
+TEST(Bpe, BytesWithoutATokenAreLeftOut) {
+  BpeDefinition definition{.tokens = {"a", "b", "ab"}, .merges = {{.left = 0, .right = 1, .merged = 2}}};
+  BpeModel model(definition);
+  auto scratch = model.make_scratch();
+  struct Case {
+    std::string word;
+    std::vector<int32_t> ids;
+  };
+  for (const Case& c :
+       {Case{"ab", {2}}, Case{"a?b", {2}}, Case{"??ab", {2}}, Case{"ab?", {2}}, Case{"?b??a?", {1, 0}},
+        Case{std::string(40, '?') + "a" + std::string(60, '?') + "b", {2}}}) {
+    for (int again = 0; again < 2; ++again) {
+      Encoded encoded = encode(model, *scratch, definition, c.word);
+      EXPECT_EQ(encoded.ids, c.ids) << c.word;
+      EXPECT_EQ(encoded.size, c.word.size()) << c.word;
+    }
+  }
+  EXPECT_TRUE(encode(model, *scratch, definition, "???").ids.empty());
+}
+
 // Tokens that start or end inside a character reach over boundaries at which a long word is cut.
 TEST(Bpe, LongWordsOfBytesAreCutOnlyWhereNoTokenReachesOver) {
   const std::vector<std::string> characters = {

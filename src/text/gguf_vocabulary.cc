@@ -68,8 +68,15 @@ class GgufVocabularyConverter {
     if (type < 1 || type > 6) throw bad(fmt::format("gives token {} the unknown type {}", id, type));
     // Some files call the tokens that start and end a text normal.
     auto number = static_cast<int64_t>(id);
+    // And the one for the unknown a control token.
+    if (vocabulary_.unknown == number && (type == 1 || type == 3) && !types_name_unknown())
+      return Type::kUnknown;
     bool ends = vocabulary_.bos == number || vocabulary_.eos == number;
     return ends && type == 1 ? Type::kControl : static_cast<Type>(type);
+  }
+
+  bool types_name_unknown() const {
+    return std::find(vocabulary_.types.begin(), vocabulary_.types.end(), 2) != vocabulary_.types.end();
   }
 
   // The ids around a text.

@@ -23,6 +23,7 @@ struct GgufVocabulary {
   std::string charsmap;                  // of "t5"
   std::optional<int64_t> bos;
   std::optional<int64_t> eos;
+  std::optional<int64_t> unknown;
   std::optional<bool> add_bos;  // absent: the model's habit
   std::optional<bool> add_eos;
   std::optional<bool> add_space_prefix;

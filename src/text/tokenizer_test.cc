@@ -246,7 +246,10 @@ TEST(TokenizerFile, NamesContradictions) {
   EXPECT_THAT(refusal([&](Json& j) { vocab(j).set("a", "x"); }), HasSubstr("model.vocab['a']"));
   EXPECT_THAT(refusal([&](Json& j) { vocab(j).set("zz", int64_t{1} << 40); }),
               HasSubstr("model.vocab['zz']"));
-  EXPECT_THAT(refusal([&](Json& j) { vocab(j).as_object().pop_back(); }), HasSubstr("no token for byte"));
+  auto without_a = [&](Json& j) {
+    std::erase_if(vocab(j).as_object(), [](const auto& entry) { return entry.first == "a"; });
+  };
+  EXPECT_THAT(refusal(without_a), HasSubstr("no token for byte 0x61"));
   EXPECT_THAT(refusal([&](Json& j) { vocab(j).as_object().emplace_back("a", 99999); }),
               HasSubstr("occurs twice"));
   EXPECT_THAT(refusal([&](Json& j) { member(j, "model").set("merges", Json::Array{"a b"}); }),

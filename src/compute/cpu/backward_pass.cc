@@ -11,10 +11,10 @@ namespace {
 
 // Rows of a stage that pass together, and over which gradients of norms and biases are summed first. Fixed,
 // because it decides the order of those sums.
-constexpr int kRowBlock = 24;
+constexpr int kRowBlock = 48;
 // Floats of the gradient of logits that are held at a time.
 constexpr int64_t kLogitFloats = int64_t{1} << 20;
-constexpr int kLeastHeadChunk = 72;
+constexpr int kLeastHeadChunk = 96;
 
 int blocks_of(int rows) { return (rows + kRowBlock - 1) / kRowBlock; }
 

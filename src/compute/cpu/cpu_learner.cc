@@ -31,7 +31,10 @@ class CpuTape final : public Tape {
  public:
   CpuTape(std::unique_ptr<TrainingPass> pass, std::shared_ptr<PassPool> pool)
       : pass_(std::move(pass)), pool_(std::move(pool)) {}
-  ~CpuTape() override { pool_->push_back(std::move(pass_)); }
+  ~CpuTape() override {
+    pass_->release_weights();
+    pool_->push_back(std::move(pass_));
+  }
 
   TrainingPass& pass() { return *pass_; }
 
@@ -71,16 +74,17 @@ struct CpuLearner::State {
         if (other->config() != weights.config()) {
           throw internal_error("Learner::score was given weights of another architecture.");
         }
-        reference_packed = pack_weights(*other, type, parallel);
+        reference_packed = pack_weights(*other, type, parallel, std::move(reference_packed));
         reference = other;
       }
       return reference_packed;
     }
-    if (packed == nullptr) packed = pack_weights(weights, type, parallel);
+    if (packed == nullptr) packed = pack_weights(weights, type, parallel, std::move(outdated));
     return packed;
   }
 
   void weights_changed() {
+    outdated = std::move(packed);
     packed.reset();
     current_snapshot.reset();
     backward_packed = false;
@@ -93,6 +97,7 @@ struct CpuLearner::State {
   ComputePool& pool;
   ComputeType type;
   std::shared_ptr<const PackedWeights> packed;
+  std::shared_ptr<const PackedWeights> outdated;  // whose memory the next ones take
   WeightsPtr current_snapshot;
   WeightsPtr reference;
   std::shared_ptr<const PackedWeights> reference_packed;

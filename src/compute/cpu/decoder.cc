@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include "base/error.h"
+#include "compute/cpu/column_pass.h"
 #include "compute/cpu/forward_pass.h"
 #include "compute/cpu/log_softmax.h"
 
@@ -85,11 +86,14 @@ LayerActivations lay_out(const DecoderShape& shape, Group& group) {
 struct DecoderForward::Workspace {
   std::vector<Group> groups;
   std::vector<ForwardScratch> scratch;
+  ColumnPass columns;
 };
 
-DecoderForward::DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size)
+DecoderForward::DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size,
+                               Split split)
     : weights_(std::move(weights)),
       vocabulary_size_(vocabulary_size),
+      split_(split),
       workspace_(std::make_unique<Workspace>()) {
   if (vocabulary_size < 1 || vocabulary_size > weights_->config.vocab_size) {
     throw internal_error(fmt::format("A vocabulary of {} ids does not fit a model with {}.", vocabulary_size,
@@ -203,7 +207,12 @@ void DecoderForward::run(std::span<const SequenceChunk> chunks, std::span<const 
   Workspace& work = *workspace_;
   const int threads = parallel.threads();
   for (const SequenceChunk& chunk : chunks) check(weights_->config, chunk);
-  const std::vector<int> bounds = split_chunks(chunks, threads);
+  int total = 0;
+  for (const SequenceChunk& chunk : chunks) total += static_cast<int>(chunk.tokens.size());
+  const bool by_columns = (split_ == Split::kColumns && total <= ColumnPass::kMostRows) ||
+                          (split_ == Split::kAutomatic && ColumnPass::suits(*weights_, total, threads));
+  const std::vector<int> bounds =
+      by_columns ? std::vector<int>{0, static_cast<int>(chunks.size())} : split_chunks(chunks, threads);
   const int groups = static_cast<int>(bounds.size()) - 1;
   if (static_cast<int>(work.groups.size()) < groups) work.groups.resize(groups);
   if (static_cast<int>(work.scratch.size()) < threads) work.scratch.resize(threads);
@@ -215,6 +224,11 @@ void DecoderForward::run(std::span<const SequenceChunk> chunks, std::span<const 
   }
   if (next_logit != logit_rows.size()) {
     throw internal_error("A row of logits was asked for that no chunk has, or rows were not ascending.");
+  }
+  if (by_columns) {
+    work.columns.run(*weights_, work.groups[0].rows, work.groups[0].logit_rows, vocabulary_size_, logits,
+                     parallel);
+    return;
   }
   if (groups == 1 && threads > 1) {
     run_together(*weights_, work.groups[0], work.scratch, vocabulary_size_, logits, parallel);

@@ -14,8 +14,11 @@ namespace stoker::cpu {
 // Weights in the layout of the matrix-multiply kernels; made once per version, immutable, shared by sampler
 // and trainer. Holds what the forward pass needs and nothing else.
 class PackedWeights;
+// `old`: weights of an earlier version that serve no more. When nobody else holds them, their memory is used
+// again: fresh memory is cleared by the system first, which takes longer than packing.
 std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, ComputeType type,
-                                                  Parallel& parallel);
+                                                  Parallel& parallel,
+                                                  std::shared_ptr<const PackedWeights> old = nullptr);
 int64_t version_of(const PackedWeights& weights);
 const ModelConfig& config_of(const PackedWeights& weights);
 
@@ -49,9 +52,17 @@ struct SequenceChunk {
 // the instruction set.
 class DecoderForward {
  public:
+  // How threads share a pass: rows, the columns of the products, or what is faster; columns only in small
+  // passes (column_pass.h). For tests and benchmarks.
+  enum class Split { kAutomatic, kRows, kColumns };
+
   // `vocabulary_size` <= V: logits of ids from there on (rows without a token) are not computed.
-  DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size);
+  DecoderForward(std::shared_ptr<const PackedWeights> weights, int32_t vocabulary_size,
+                 Split split = Split::kAutomatic);
   ~DecoderForward();
+
+  // What it was made with.
+  const std::shared_ptr<const PackedWeights>& weights() const { return weights_; }
 
   // Runs all chunks in one pass. `logit_rows` are indices into the concatenation of all chunks' tokens,
   // ascending; logits: [logit_rows, vocabulary_size].
@@ -62,6 +73,7 @@ class DecoderForward {
   struct Workspace;
   std::shared_ptr<const PackedWeights> weights_;
   int32_t vocabulary_size_;
+  Split split_;
   std::unique_ptr<Workspace> workspace_;
 };
 

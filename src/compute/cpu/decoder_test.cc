@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "compute/cpu/packed_weights.h"
 #include "compute/cpu/reference.h"
 #include "compute/cpu/test_support.h"
 
@@ -77,6 +78,53 @@ TEST(DecoderForward, DoesNotDependOnChunksBlocksOrThreads) {
   }
 }
 
+TEST(DecoderForward, DoesNotDependOnHowThreadsShareAPass) {
+  for (const ModelConfig& config : configs()) {
+    const Weights weights = random_weights(config, 7);
+    const std::vector<int32_t> tokens = random_tokens(40, 8, config.vocab_size);
+    for (const ComputeType type : kComputeTypes) {
+      SerialParallel serial;
+      const auto packed = pack_weights(weights, type, serial);
+      DecoderForward rows(packed, config.vocab_size, DecoderForward::Split::kRows);
+      DecoderForward columns(packed, config.vocab_size, DecoderForward::Split::kColumns);
+      const std::vector<float> expected = decode(rows, config, tokens, tokens.size(), 64, serial, type);
+      for (const int threads : {2, 3}) {
+        ThreadTeam team(threads);
+        for (const size_t chunk : {size_t{3}, size_t{13}}) {
+          EXPECT_EQ(first_difference(decode(columns, config, tokens, chunk, 16, team, type), expected), -1)
+              << config.model_type << " in " << to_string(type) << ", " << threads << " threads, chunks of "
+              << chunk;
+        }
+      }
+    }
+  }
+}
+
+// Three sequences, of which the middle one asks for no logits.
+TEST(DecoderForward, SharesPassesOfSeveralSequencesByColumns) {
+  const ModelConfig config = gemma2_config();
+  const Weights weights = random_weights(config, 9);
+  ThreadTeam team(2);
+  const auto packed = pack_weights(weights, ComputeType::kFloat32, team);
+  std::vector<std::vector<float>> results;
+  for (const auto split : {DecoderForward::Split::kRows, DecoderForward::Split::kColumns}) {
+    DecoderForward decoder(packed, 31, split);
+    std::vector<CachedSequence> sequences(3, CachedSequence(config, 16));
+    std::vector<float> logits(4 * 31);
+    for (int step = 0; step < 8; ++step) {
+      std::vector<std::vector<int32_t>> input;
+      std::vector<SequenceChunk> chunks;
+      for (size_t s = 0; s < 3; ++s) input.push_back(random_tokens(1 + (s + step) % 4, 7 * s + step, 31));
+      for (size_t s = 0; s < 3; ++s) chunks.push_back(sequences[s].append(input[s]));
+      const auto first = static_cast<int32_t>(input[0].size());
+      const auto total = static_cast<int32_t>(first + input[1].size() + input[2].size());
+      decoder.run(chunks, std::vector<int32_t>{0, first - 1, total - 1}, logits.data(), team);
+      results.push_back(logits);
+    }
+  }
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(first_difference(results[i], results[8 + i]), -1) << i;
+}
+
 TEST(DecoderForward, DoesNotDependOnChunksBlocksOrThreadsInBfloat16) {
   for (const ModelConfig& config : configs()) {
     const Weights weights = random_weights(config, 7);
@@ -146,6 +194,29 @@ TEST(DecoderForward, DoesNotDependOnOtherSequencesOfThePass) {
       logits.insert(logits.end(), all.begin() + 17 * config.vocab_size, all.begin() + 18 * config.vocab_size);
     }
     EXPECT_EQ(first_difference(logits, expected), -1) << threads << " threads";
+  }
+}
+
+TEST(DecoderForward, PackedWeightsTakeTheMemoryOfOutdatedOnes) {
+  ModelConfig config = odd_config();
+  config.attention_bias = true;
+  const Weights first = random_weights(config, 5), second = random_weights(config, 6);
+  const std::vector<int32_t> tokens = random_tokens(9, 6, config.vocab_size);
+  SerialParallel serial;
+  for (const ComputeType type : kComputeTypes) {
+    const auto logits = [&](const std::shared_ptr<const PackedWeights>& packed) {
+      DecoderForward decoder(packed, config.vocab_size);
+      return decode(decoder, config, tokens, 9, 16, serial, type);
+    };
+    const std::vector<float> expected = logits(pack_weights(second, type, serial));
+    auto packed = pack_weights(first, type, serial);
+    const float* memory = packed->head.buffer.data();
+    packed = pack_weights(second, type, serial, std::move(packed));
+    EXPECT_EQ(packed->head.buffer.data(), memory);
+    EXPECT_EQ(first_difference(logits(packed), expected), -1);
+    const auto other = pack_weights(first, type, serial, packed);  // which still serves
+    EXPECT_NE(other->head.buffer.data(), memory);
+    EXPECT_EQ(first_difference(logits(packed), expected), -1);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -12,7 +13,10 @@
 namespace stoker::cpu {
 namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
-}
+std::atomic<int64_t> held_bytes = 0;
+}  // namespace
+
+int64_t FloatBuffer::total_bytes() { return held_bytes.load(std::memory_order_relaxed); }
 
 FloatBuffer::~FloatBuffer() { release(); }
 
@@ -32,6 +36,7 @@ FloatBuffer& FloatBuffer::operator=(FloatBuffer&& other) noexcept {
 }
 
 void FloatBuffer::release() {
+  held_bytes.fetch_sub(capacity_ * static_cast<int64_t>(sizeof(float)), std::memory_order_relaxed);
   if (mapped_bytes_ > 0) {
     ::munmap(data_, mapped_bytes_);
   } else {
@@ -66,6 +71,7 @@ float* FloatBuffer::reserve(int64_t count) {
   }
   data_ = static_cast<float*>(memory);
   capacity_ = static_cast<int64_t>(bytes / sizeof(float));
+  held_bytes.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   return data_;
 }
 

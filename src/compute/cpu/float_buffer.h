@@ -24,6 +24,9 @@ class FloatBuffer {
   const float* data() const { return data_; }
   int64_t capacity() const { return capacity_; }
 
+  // Bytes that all buffers of the process hold at the moment.
+  static int64_t total_bytes();
+
  private:
   void release();
 

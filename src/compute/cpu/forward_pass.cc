@@ -99,17 +99,17 @@ SlotView<Element> slot_view(const DecoderShape& shape, int layer, const KvSlot& 
           values + slot.position / 2 * 2 * shape.kv_width + slot.position % 2};
 }
 
-void store_key_value(const PackedWeights& weights, int layer, const KvSlot& slot, const float* key,
-                     const float* value) {
-  const int64_t width = weights.shape.kv_width;
+// Columns [begin, end) of a key and a value [kv_width].
+void store_key_value(const PackedWeights& weights, int layer, const KvSlot& slot, int64_t begin, int64_t end,
+                     const float* key, const float* value) {
   if (weights.type == ComputeType::kFloat32) {
     const SlotView<float> to = slot_view<float>(weights.shape, layer, slot);
-    for (int64_t j = 0; j < width; ++j) to.keys[j * kLanes] = key[j];
-    std::memcpy(to.values, value, sizeof(float) * width);
+    for (int64_t j = begin; j < end; ++j) to.keys[j * kLanes] = key[j];
+    std::memcpy(to.values + begin, value + begin, sizeof(float) * static_cast<size_t>(end - begin));
     return;
   }
   const SlotView<uint16_t> to = slot_view<uint16_t>(weights.shape, layer, slot);
-  for (int64_t j = 0; j < width; ++j) {
+  for (int64_t j = begin; j < end; ++j) {
     to.keys[j / 2 * 2 * kLanes + j % 2] = float_to_brain(key[j]);
     to.values[2 * j] = float_to_brain(value[j]);
   }
@@ -132,12 +132,38 @@ void load_key_value(const PackedWeights& weights, int layer, const KvSlot& slot,
   }
 }
 
+void finish_heads(const PackedWeights& weights, int layer, const ForwardRows& rows, int row, Range kv_heads,
+                  float* qkv, float* query, float* key) {
+  const Kernels& k = kernels();
+  const DecoderShape& s = weights.shape;
+  const PackedLayer& w = weights.layers[layer];
+  const int heads = kv_heads.end - kv_heads.begin;
+  const int64_t first_query = int64_t{kv_heads.begin} * s.group * s.head_padded;
+  const int64_t first_key = kv_heads.begin * s.head_padded, width = heads * s.head_padded;
+  float *keys = qkv + s.query_width, *values = keys + s.kv_width;
+  if (!w.qkv_bias.empty()) {
+    const float* bias = w.qkv_bias.data();
+    const auto add = [&](int64_t from, int64_t count) {
+      k.add_bias(1, static_cast<int>(count), bias + from, qkv + from, s.qkv_width);
+    };
+    add(first_query, width * s.group);
+    add(s.query_width + first_key, width);
+    add(s.query_width + s.kv_width + first_key, width);
+  }
+  const float* cosine = w.rope->row(rows.position[row]);
+  const float* sine = cosine + s.head_dim / 2;
+  k.rotate_heads(heads * s.group, s.head_dim, qkv + first_query, w.q_norm.empty() ? nullptr : w.q_norm.data(),
+                 s.epsilon, cosine, sine, query + first_query);
+  k.rotate_heads(heads, s.head_dim, keys + first_key, w.k_norm.empty() ? nullptr : w.k_norm.data(), s.epsilon,
+                 cosine, sine, key + first_key);
+  store_key_value(weights, layer, rows.slot[row], first_key, first_key + width, key, values);
+}
+
 void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
                       const LayerActivations& activations, ForwardScratch& scratch) {
   const Kernels& k = kernels();
   const DecoderShape& s = weights.shape;
   const PackedLayer& w = weights.layers[layer];
-  const int half = s.head_dim / 2;
   float* normed = scratch.rows.reserve(kForwardRowBlock * s.hidden_padded + s.kv_width);
   float* key = normed + kForwardRowBlock * s.hidden_padded;
   for (int block = begin; block < end; block += kForwardRowBlock) {
@@ -147,17 +173,10 @@ void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows
                w.attention_norm.data(), s.epsilon, normed, s.hidden_padded);
     k.matmul(count, w.qkv.depth, w.qkv.columns, {normed, s.hidden_padded, 1}, w.qkv.right(), qkv, s.qkv_width,
              Write::kStore);
-    if (!w.qkv_bias.empty())
-      k.add_bias(count, static_cast<int>(s.qkv_width), w.qkv_bias.data(), qkv, s.qkv_width);
     for (int i = 0; i < count; ++i, qkv += s.qkv_width) {
       const int row = block + i;
-      const float* cosine = w.rope->row(rows.position[row]);
-      const float* sine = cosine + half;
-      k.rotate_heads(s.heads, s.head_dim, qkv, w.q_norm.empty() ? nullptr : w.q_norm.data(), s.epsilon,
-                     cosine, sine, activations.query + row * s.query_width);
-      k.rotate_heads(s.kv_heads, s.head_dim, qkv + s.query_width,
-                     w.k_norm.empty() ? nullptr : w.k_norm.data(), s.epsilon, cosine, sine, key);
-      store_key_value(weights, layer, rows.slot[row], key, qkv + s.query_width + s.kv_width);
+      finish_heads(weights, layer, rows, row, {0, s.kv_heads}, qkv, activations.query + row * s.query_width,
+                   key);
     }
   }
 }

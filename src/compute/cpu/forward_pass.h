@@ -9,9 +9,8 @@
 
 namespace stoker::cpu {
 
-// The forward pass, as stages over rows (tokens) and attention tasks. Sampler and trainer run the same
-// stages; they differ in where keys, values and activations live. Every row is computed alone, so any split
-// of rows or tasks over threads gives the same bits.
+// The forward pass, as stages over rows (tokens) and attention tasks, the same in sampler and trainer. Every
+// row is computed alone, so any split of rows or tasks over threads gives the same bits.
 //
 // Keys and values lie in KvBlocks. Inside a layer of a block, positions are rounded up to 16 and
 //   keys   [positions / 16][kv_width][16]: panels, the right operand of Q K^T;
@@ -41,6 +40,10 @@ struct KvSlot {
   void* block = nullptr;
   int64_t positions = 0;
   int position = 0;
+};
+
+struct Range {
+  int begin = 0, end = 0;
 };
 
 // Queries [begin, end) of one sequence under one KV head.
@@ -99,6 +102,10 @@ void embed(const PackedWeights& weights, const ForwardRows& rows, int begin, int
 // Rows [begin, end): norm, Q, K and V projections, QK-norm, rotation; keys and values into their slots.
 void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
                       const LayerActivations& activations, ForwardScratch& scratch);
+// Of a row's Q, K and V [qkv_width]: bias, QK-norm and rotation of the KV heads `kv_heads` and their queries;
+// keys and values into the row's slot, queries into `query` [query_width]. `key` [kv_width] is scratch.
+void finish_heads(const PackedWeights& weights, int layer, const ForwardRows& rows, int row, Range kv_heads,
+                  float* qkv, float* query, float* key);
 // Tasks [begin, end): softmax(Q K^T) V into `attention`.
 void attention(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
                const LayerActivations& activations, ForwardScratch& scratch);
@@ -117,12 +124,9 @@ void cap_logits(const DecoderShape& shape, int count, int vocabulary, float* log
 void language_model_head(const PackedWeights& weights, int count, const float* input, int64_t stride,
                          int vocabulary, float* normed, float* logits, int64_t logits_stride);
 
-// Splits [0, count) into `parts` ranges of similar size, boundaries at multiples of `grain`.
-struct Range {
-  int begin = 0, end = 0;
-};
+// Splits [0, count), or tasks by their work, into `parts` similar ranges; boundaries are multiples of
+// `grain`.
 Range part_of(int count, int parts, int index, int grain = 1);
-// Splits tasks by the work in them.
 Range part_of_tasks(const ForwardRows& rows, int parts, int index);
 
 // First position that a query at `position` sees in a layer of this window (0: all).
@@ -134,9 +138,8 @@ inline int first_visible(int window, int position) {
 // every run.
 inline int score_base(int first) { return std::max(0, first / kLanes * kLanes - kLanes); }
 
-// Calls body(run, start, column, count) for the parts of a sequence's runs that hold positions [first,
-// limit), each cut to whole panels in front: `count` positions of the block from `start`, whose scores begin
-// at `column`. Positions before `first` get attention weights of 0.
+// Calls body(run, start, column, count) for the parts of a sequence's runs in positions [first, limit), cut
+// to whole panels in front: `count` positions of the block from `start`, with their scores from `column` on.
 template <typename Body>
 void for_each_visible(const Sequence& sequence, int first, int limit, Body body) {
   const int base = score_base(first);
@@ -150,8 +153,7 @@ void for_each_visible(const Sequence& sequence, int first, int limit, Body body)
   }
 }
 
-// Query rows that attention computes together, a multiple of six: as many as keep their scores, `stride`
-// floats a row, within `score_floats`, at most kMaxQueryBlock.
+// Query rows that attention computes together, a multiple of six: scores, `stride` a row, fit `score_floats`.
 constexpr int kMaxQueryBlock = 48;
 int query_block(int64_t stride, int64_t score_floats);
 

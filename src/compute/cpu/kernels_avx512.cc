@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kName = "avx512";
 constexpr int kTileRows = 12;
 constexpr int kTilePanels = 2;
-constexpr int kBlockFloats = 8192;
+constexpr int kBlockFloats = 32768;
 
 #include "compute/cpu/vector-inl.h"
 // Order matters: the files build on each other.

@@ -114,6 +114,32 @@ TEST(Kernels, MatmulOfBfloat16HasTheBitsOfThePlainTwinForEveryShape) {
   }
 }
 
+// Taken in portions of the depth, the last one odd.
+TEST(Kernels, DeepProductsHaveTheBitsOfThePlainTwin) {
+  constexpr int kRows = 7, kColumns = 18, kDepth = 4699;
+  const std::vector<float> x = random_floats(kRows * kDepth, 1), w = random_floats(kColumns * kDepth, 2);
+  const std::vector<float> panels = panels_of(w, kColumns, kDepth);
+  const std::vector<uint16_t> brains = bfloat16_panels_of(w, kColumns, kDepth);
+  const std::vector<float> before = random_floats(kRows * kColumns, 3);
+  const std::vector<float> expected[] = {
+      reference::linear<float>(x, w, kRows, kColumns, kDepth),
+      reference::linear<float>(x, reference::rounded<float>(w, ComputeType::kBfloat16), kRows, kColumns,
+                               kDepth)};
+  const RightMatrix rights[] = {{panels.data(), kDepth * 16, 16},
+                                {brains.data(), (kDepth + 1) * 16, 16, ComputeType::kBfloat16}};
+  for (const Kernels* k : tables()) {
+    for (int type = 0; type < 2; ++type) {
+      std::vector<float> c(before.size()), added = before;
+      k->matmul(kRows, kDepth, kColumns, {x.data(), kDepth, 1}, rights[type], c.data(), kColumns,
+                Write::kStore);
+      EXPECT_EQ(first_difference(c, expected[type]), -1) << k->name;
+      k->matmul(kRows, kDepth, kColumns, {x.data(), kDepth, 1}, rights[type], added.data(), kColumns,
+                Write::kAdd);
+      for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(added[i], before[i] + expected[type][i]);
+    }
+  }
+}
+
 TEST(Kernels, MatmulAddsAndContinues) {
   constexpr int kRows = 13, kColumns = 21, kDepth = 40, kFirst = 17;
   const std::vector<float> x = random_floats(kRows * kDepth, 1), w = random_floats(kColumns * kDepth, 2);

@@ -199,9 +199,12 @@ static void matmul_rows(int rows, int depth, int columns, LeftMatrix a, RightMat
   }
 }
 
-static void matmul_blocks(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
-  // Rows are taken in blocks whose part of A stays in the first cache level while all panels pass.
+static void matmul_row_blocks(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
+  // Rows are taken in blocks whose part of A stays in the second cache level while all panels pass: each
+  // block reads B again, which for the large matrices comes from memory.
   int block = depth > 0 ? kBlockFloats / depth / kTileRows * kTileRows : rows;
+  // Few rows are one block: what is read more often than once should be they, not B.
+  if (block < 2 * kTileRows) block = rows <= 2 * kTileRows ? 2 * kTileRows : block;
   if (block < kTileRows) block = kTileRows;
   for (int row = 0; row < rows; row += block) {
     const int count = rows - row < block ? rows - row : block;
@@ -213,6 +216,22 @@ static void matmul_blocks(int rows, int depth, int columns, LeftMatrix a, RightM
     } else {
       matmul_rows<Bfloat16>(count, depth, columns, left, b, out);
     }
+  }
+}
+
+// Of a deep product, as the one that carries gradients back through the LM head, few rows of A fill the
+// cache: it is taken in portions of the depth, of which each goes on with the accumulators of the one before.
+static void matmul_blocks(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
+  constexpr int kDeep = 4096, kPortion = 512;
+  const int portion = depth > kDeep && c.write != Write::kAdd ? kPortion : depth;
+  for (int k = 0; k == 0 || k < depth; k += portion) {
+    const int64_t offset = k * b.depth_stride * (b.type == ComputeType::kFloat32 ? 4 : 2);
+    const LeftMatrix left{a.data + k * a.depth_stride, a.row_stride, a.depth_stride};
+    const RightMatrix right{static_cast<const char*>(b.data) + offset, b.panel_stride, b.depth_stride,
+                            b.type};
+    matmul_row_blocks(rows, depth - k < portion ? depth - k : portion, columns, left, right, c);
+    if (c.write == Write::kStore) c = {c.data, c.data, c.stride, Write::kContinue};
+    if (portion == 0) return;
   }
 }
 

@@ -226,6 +226,7 @@ void pack_layer(const Weights& weights, ComputeType type, const LayerTensors& t,
   layer.post_mlp_norm = norm(t.post_mlp_norm, c.hidden_size);
   layer.q_norm = norm(t.q_norm, c.head_dim);
   layer.k_norm = norm(t.k_norm, c.head_dim);
+  layer.qkv_bias.clear();
   for (const int tensor : {t.q_bias, t.k_bias, t.v_bias}) {
     if (tensor < 0) continue;
     const std::vector<float> bias = padded_vector(rounded(weights.tensor(tensor), type), c.head_dim);
@@ -238,6 +239,11 @@ void pack_layer(const Weights& weights, ComputeType type, const LayerTensors& t,
 }
 
 }  // namespace
+
+RightMatrix PackedMatrix::right_from(int column) const {
+  const auto* data = reinterpret_cast<const std::byte*>(buffer.data());
+  return {data + int64_t{column} * depth * bytes_of(type), int64_t{depth} * kLanes, kLanes, type};
+}
 
 void PackedMatrix::read_column(int index, float* out) const {
   const int64_t panel = int64_t{index} / kLanes * depth * kLanes;
@@ -370,11 +376,24 @@ RopeTables rope_tables(const ModelConfig& config) {
   return tables;
 }
 
+// The buffers of `old` when nobody else holds it and it is of the same kind; else none.
+static std::shared_ptr<PackedWeights> reusable(std::shared_ptr<const PackedWeights> old,
+                                               const Weights& weights, ComputeType type) {
+  if (old == nullptr || old.use_count() > 1 || old->config != weights.config() || old->type != type) {
+    return std::make_shared<PackedWeights>(weights.config(), weights.version(), type);
+  }
+  // Made by pack_weights as an object that is not const.
+  auto packed = std::const_pointer_cast<PackedWeights>(std::move(old));
+  packed->version = weights.version();
+  return packed;
+}
+
 std::shared_ptr<const PackedWeights> pack_weights(const Weights& weights, ComputeType type,
-                                                  Parallel& parallel) {
+                                                  Parallel& parallel,
+                                                  std::shared_ptr<const PackedWeights> old) {
   const ModelConfig& config = weights.config();
   const DecoderTensors tensors(weights.manifest(), config);
-  auto packed = std::make_shared<PackedWeights>(config, weights.version(), type);
+  auto packed = reusable(std::move(old), weights, type);
   const RopeTables ropes = rope_tables(config);
   packed->layers.resize(config.num_hidden_layers);
   for (int l = 0; l < config.num_hidden_layers; ++l) {

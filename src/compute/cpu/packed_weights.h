@@ -42,6 +42,8 @@ struct PackedMatrix {
   FloatBuffer buffer;  // of bytes_of(type) an element
 
   RightMatrix right() const { return {buffer.data(), int64_t{depth} * kLanes, kLanes, type}; }
+  // The columns from `column` on, a multiple of 16.
+  RightMatrix right_from(int column) const;
   // Column `index` [depth], widened: the row of an embedding.
   void read_column(int index, float* out) const;
 };

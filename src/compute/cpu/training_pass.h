@@ -27,6 +27,8 @@ class TrainingPass {
   void run_step(int step, Parallel& parallel);
   // Floating-point operations of an average step.
   double step_cost() const;
+  // Once nothing more is computed: gives up the weights and keeps the memory.
+  void release_weights() { weights_.reset(); }
   // After the last step.
   Scores take_scores() { return std::move(scores_); }
 

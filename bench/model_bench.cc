@@ -1,0 +1,242 @@
+// Public models in their sizes, with random weights: decoding, prefill, scoring and training in both compute
+// types, as shares of what this machine can do in the same minute: the rate at which all threads read memory,
+// and the rate of a 1024-cubed matrix product.
+//
+//   model_bench [--json FILE]
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "async/compute_pool.h"
+#include "async/real_executor.h"
+#include "async/run.h"
+#include "async/scope.h"
+#include "base/error.h"
+#include "compute/cpu/cpu_learner.h"
+#include "compute/cpu/float_buffer.h"
+#include "compute/cpu/forward_pass.h"
+#include "engine/native_engine.h"
+#include "model/family.h"
+#include "support.h"
+
+namespace stoker {
+namespace {
+
+struct BenchModel {
+  const char* name;
+  ModelConfig config;
+};
+
+std::vector<BenchModel> models() {
+  ModelConfig smol{.vocab_size = 49152,
+                   .hidden_size = 576,
+                   .num_hidden_layers = 30,
+                   .num_attention_heads = 9,
+                   .num_key_value_heads = 3,
+                   .head_dim = 64,
+                   .intermediate_size = 1536,
+                   .max_position_embeddings = 8192};
+  smol.model_type = "llama";
+  smol.tie_word_embeddings = true;
+  ModelConfig gemma{.vocab_size = 262144,
+                    .hidden_size = 640,
+                    .num_hidden_layers = 18,
+                    .num_attention_heads = 4,
+                    .num_key_value_heads = 1,
+                    .head_dim = 256,
+                    .intermediate_size = 2048,
+                    .max_position_embeddings = 8192};
+  apply_family(*find_family("gemma3_text"), gemma);
+  gemma.tie_word_embeddings = true;
+  gemma.query_pre_attn_scalar = 256;
+  gemma.rope_local_theta = 1e4f;
+  gemma.sliding_window = 512;
+  gemma.sliding_layers.assign(18, true);
+  for (const size_t layer : {5, 11, 17}) gemma.sliding_layers[layer] = false;
+  return {{"smollm2_135m", smol}, {"gemma3_270m", gemma}};
+}
+
+// Small numbers, made quickly.
+WeightsPtr random_weights(const ModelConfig& config) {
+  auto weights = std::make_shared<Weights>(config);
+  uint32_t state = 1;
+  for (float& value : weights->values()) {
+    state = state * 1664525u + 1013904223u;
+    value = (static_cast<float>(state >> 8) / 16777216.0f - 0.5f) * 0.05f;
+  }
+  return weights;
+}
+
+// GB/s at which all threads read 256 MiB, on the pages that weights lie on.
+double read_bandwidth(Parallel& parallel) {
+  constexpr int64_t kFloats = int64_t{64} << 20;
+  cpu::FloatBuffer buffer(kFloats);
+  std::fill_n(buffer.data(), kFloats, 1.0f);
+  std::vector<float> sums(static_cast<size_t>(parallel.threads()) * 16);
+  const double seconds = best_seconds(0.3, [&] {
+    parallel.for_each(parallel.threads(), [&](int t) {
+      const int64_t part = kFloats / parallel.threads();
+      constexpr int kRun = 1 << 20;
+      for (int64_t i = 0; i + kRun <= part; i += kRun) {
+        const float* run = buffer.data() + t * part + i;
+        sums[static_cast<size_t>(t) * 16] += cpu::kernels().dot(kRun / 2, run, run + kRun / 2);
+      }
+    });
+  });
+  return kFloats * 4.0 / seconds / 1e9;
+}
+
+// GFLOP/s of a product of 1024-cubed matrices, rows split over the threads.
+double matmul_peak(Parallel& parallel, ComputeType type) {
+  constexpr int kSize = 1024;
+  cpu::FloatBuffer a(kSize * kSize), b(kSize * kSize), c(kSize * kSize);
+  std::fill_n(a.data(), kSize * kSize, 0.5f);
+  std::fill_n(b.data(), kSize * kSize, 0.25f);
+  const double seconds = best_seconds(0.3, [&] {
+    parallel.for_each(parallel.threads(), [&](int t) {
+      const cpu::Range rows = cpu::part_of(kSize, parallel.threads(), t, 6);
+      cpu::kernels().matmul(rows.end - rows.begin, kSize, kSize, {a.data() + rows.begin * kSize, kSize, 1},
+                            {b.data(), kSize * cpu::kLanes, cpu::kLanes, type}, c.data() + rows.begin * kSize,
+                            kSize, cpu::Write::kStore);
+    });
+  });
+  return 2.0 * kSize * kSize * kSize / seconds / 1e9;
+}
+
+class Ignore final : public TokenSink {
+ public:
+  void accept(const SampledToken&) override {}
+};
+
+Task<> generate_one(Engine& engine, GenerateRequest request, TokenSink& sink) {
+  const Result<Completion> completion = co_await engine.generate(std::move(request), sink);
+  if (!completion) throw internal_error(completion.failure().message);
+}
+
+Task<> generate_all(Engine& engine, int count, int context, int new_tokens) {
+  Ignore sink;
+  Scope scope(co_await current_executor(), co_await current_cancellation());
+  for (int s = 0; s < count; ++s) {
+    GenerateRequest request{.stop = {.max_tokens = new_tokens},
+                            .stream = {.sample = static_cast<uint32_t>(s)}};
+    for (int i = 0; i < context; ++i) request.tokens.push_back((s * 37 + i * 11) % 290);
+    scope.spawn(generate_one(engine, std::move(request), sink));
+  }
+  co_await scope.join();
+}
+
+Task<> score_once(Engine& engine, const std::vector<int32_t>& tokens) {
+  const Result<std::vector<float>> scores = co_await engine.score(tokens, 1.0f);
+  if (!scores) throw internal_error(scores.failure().message);
+}
+
+Task<> train_once(cpu::CpuLearner& learner, const Batch& batch) {
+  ForwardResult result = co_await learner.forward(batch);
+  Coefficients coefficients;
+  coefficients.log_probability.assign(result.scores.log_probability.size(),
+                                      -1.0f / static_cast<float>(result.scores.log_probability.size()));
+  co_await learner.backward(std::move(result.tape), coefficients);
+  co_await learner.step(1e-5);
+}
+
+// Parameters of the layers, and of the head.
+ParameterSplit parameters_of(const ModelConfig& config) {
+  const double head = static_cast<double>(config.vocab_size) * config.hidden_size;
+  return {.body = static_cast<double>(config.parameter_count()) - head, .head = head};
+}
+
+struct Machine {
+  double bandwidth;  // GB/s
+  double matmul;     // GFLOP/s
+};
+
+void bench_generation(FigureReport& report, const std::string& name, const ModelConfig& config,
+                      const WeightsPtr& weights, ComputeType type, ComputePool& pool,
+                      const Machine& machine) {
+  RealExecutor executor;
+  NativeEngine engine(
+      executor, pool, weights,
+      {.max_batch = 64, .max_cache_bytes = 1 << 30, .prefix_cache = false, .compute_type = type});
+  const auto [body, head] = parameters_of(config);
+  constexpr int kContext = 8, kNewTokens = 9;
+  const auto seconds_of = [&](int count, int context, int new_tokens) {
+    return best_seconds(0.5, [&] { run(executor, generate_all(engine, count, context, new_tokens)); });
+  };
+  for (const int sequences : {1, 8, 32, 64}) {
+    const double seconds = seconds_of(sequences, kContext, kNewTokens) - seconds_of(sequences, kContext, 1);
+    const double steps = kNewTokens - 1;
+    const std::string decode = fmt::format("{}_decode_{}", name, sequences);
+    report.add(decode, sequences * steps / seconds, "tokens/s");
+    report.add(decode + "_of_bandwidth",
+               100 * (body + head) * bytes_of(type) * steps / seconds / 1e9 / machine.bandwidth, "%");
+    report.add(decode + "_of_matmul",
+               100 * 2 * (body + head) * sequences * steps / seconds / 1e9 / machine.matmul, "%");
+  }
+  constexpr int kPrompt = 256;
+  const double prefill = kPrompt / seconds_of(1, kPrompt, 1);
+  report.add(name + "_prefill", prefill, "tokens/s");
+  report.add(name + "_prefill_of_matmul", 100 * 2 * body * prefill / 1e9 / machine.matmul, "%");
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < kPrompt; ++i) tokens.push_back(i * 11 % 290);
+  const double score = kPrompt / best_seconds(0.5, [&] { run(executor, score_once(engine, tokens)); });
+  report.add(name + "_score", score, "tokens/s");
+  report.add(name + "_score_of_matmul", 100 * 2 * (body + head) * score / 1e9 / machine.matmul, "%");
+  run(executor, engine.close());
+}
+
+// Forward, backward and AdamW of eight rows of 96 tokens; operations as 6 for each parameter and token.
+void bench_training(FigureReport& report, const std::string& name, const ModelConfig& config,
+                    const Weights& weights, ComputeType type, ComputePool& pool, const Machine& machine) {
+  RealExecutor executor;
+  cpu::CpuLearner learner(weights, {}, config.vocab_size, pool, type);
+  Batch batch;
+  for (int s = 0; s < 8; ++s) {
+    Segment segment;
+    for (int i = 0; i < 96; ++i) segment.tokens.push_back((s * 31 + i * 17) % 290);
+    for (int i = 0; i < 95; ++i) {
+      batch.segment.push_back(s);
+      batch.offset.push_back(i);
+      batch.target.push_back(segment.tokens[static_cast<size_t>(i) + 1]);
+      batch.temperature.push_back(1.0f);
+    }
+    batch.segments.push_back(std::move(segment));
+  }
+  const double seconds = best_seconds(0.1, [&] { run(executor, train_once(learner, batch)); });
+  const auto [body, head] = parameters_of(config);
+  const double tokens = static_cast<double>(batch.token_count());
+  report.add(name + "_training", tokens / seconds, "tokens/s");
+  report.add(name + "_training_of_matmul",
+             100 * 6 * (body * tokens + head * static_cast<double>(batch.prediction_count())) / seconds /
+                 1e9 / machine.matmul,
+             "%");
+}
+
+void measure(FigureReport& report) {
+  ComputePool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  for (const BenchModel& model : models()) {
+    const WeightsPtr weights = random_weights(model.config);
+    for (const ComputeType type : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
+      const Machine machine = pool.run_blocking(
+          [&](Parallel& parallel) { return Machine{read_bandwidth(parallel), matmul_peak(parallel, type)}; });
+      const std::string name = fmt::format("{}_{}", model.name, to_string(type));
+      report.add(name + "_bandwidth", machine.bandwidth, "GB/s");
+      report.add(name + "_matmul_1024", machine.matmul, "GFLOP/s");
+      bench_generation(report, name, model.config, weights, type, pool, machine);
+      if (model.config.vocab_size < 100'000) {
+        bench_training(report, name, model.config, *weights, type, pool, machine);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argument_count, char** arguments) {
+  return stoker::bench_main(argument_count, arguments, "model_bench", stoker::measure);
+}
