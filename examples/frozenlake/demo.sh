@@ -25,7 +25,8 @@ rm -rf "${output:?}"/{fresh,form,rl,train.json}
 mkdir -p "$output"
 
 say "Fresh weights"
-"$stoker" init "$output/fresh" size=1M "seed=$seed"
+"$stoker" init "$output/fresh" size=1M hidden_size=64 num_hidden_layers=3 num_attention_heads=4 num_key_value_heads=2 \
+  head_dim=16 intermediate_size=192 "seed=$seed"
 say "Warm-up: walks with many random moves teach how a move is said"
 "$stoker" --quiet sft "$here/form.toml" "seed=$seed" "model.path=$output/fresh" "output=$output/form"
 say "Asynchronous GRPO"
