@@ -1,11 +1,14 @@
 // What a turn costs beside the model: processor time of the whole process a turn, with a scripted engine and
 // a calculator conversation of eight turns an episode, through the real executor, controller, orchestrator,
-// renderer, tokenizer, parser and tool. 64, 1,024 and 10,000 episodes at once.
+// renderer, tokenizer, parser and tool. 64, 1,024 and 10,000 episodes at once. What the trace of a turn costs
+// is measured by itself.
 
+#include <stdlib.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,12 +17,15 @@
 
 #include "async/real_executor.h"
 #include "async/run.h"
+#include "base/error.h"
 #include "base/figure_report.h"
 #include "engine/scripted_engine.h"
 #include "environment/calculator/calculator.h"
+#include "observe/perfetto_writer.h"
 #include "rollout/agent.h"
 #include "rollout/episode.h"
 #include "rollout/orchestrator.h"
+#include "rollout/run_activity.h"
 #include "text/chatml_renderer.h"
 #include "text/tokenizer_builder.h"
 
@@ -161,7 +167,47 @@ double least_microseconds(int32_t concurrent, int32_t batches, int32_t runs) {
   return least;
 }
 
+int64_t nanoseconds(const Executor& executor) { return executor.now().time_since_epoch().count(); }
+
+// What an episode of many turns tells of itself, as EpisodePlay does, with the times that it asks for beside.
+void trace_turns(const Executor& executor, EpisodeActivity& episode, int32_t turns) {
+  for (int32_t turn = 0; turn < turns; ++turn) {
+    episode.enter(TraceSpan::kQueue, turn, nanoseconds(executor));
+    episode.enter(TraceSpan::kPrefill, turn, nanoseconds(executor));
+    episode.enter(TraceSpan::kDecode, turn, nanoseconds(executor));
+    const int64_t end = nanoseconds(executor);
+    episode.leave(end);
+    episode.expect(TraceSpan::kTool, turn, end);
+    episode.enter(TraceSpan::kTool, turn, end);
+  }
+}
+
+// Processor time of a turn's trace, file included.
+double trace_microseconds_a_turn() {
+  constexpr int32_t kEpisodes = 2000;
+  std::string folder = (std::filesystem::temp_directory_path() / "stoker_trace_XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) throw resource_error("The benchmark found no place for its trace.");
+  double seconds = 0;
+  {
+    RealExecutor executor;
+    PerfettoWriter writer(folder, {});
+    RunActivity run(&writer);
+    const double before = process_cpu_seconds();
+    for (uint64_t i = 0; i < kEpisodes; ++i) {
+      EpisodeActivity episode(executor, &run, {.task_ordinal = i}, false);
+      trace_turns(executor, episode, kTurns);
+    }
+    writer.flush();
+    seconds = process_cpu_seconds() - before;
+  }
+  std::filesystem::remove_all(folder);
+  return seconds * 1e6 / (kEpisodes * kTurns);
+}
+
 void measure(FigureReport& report) {
+  double trace = trace_microseconds_a_turn();
+  for (int i = 0; i < 4; ++i) trace = std::min(trace, trace_microseconds_a_turn());
+  report.add("trace_turn_microseconds", trace, "us");
   report.add("turn_microseconds_64", least_microseconds(64, 20, 5), "us");
   report.add("turn_microseconds_1024", least_microseconds(1024, 3, 15), "us");
   report.add("turn_microseconds_10000", least_microseconds(10'000, 2, 2), "us");

@@ -72,6 +72,11 @@ struct ScoreArguments {
   int threads = 0;
 };
 
+struct TraceSummaryArguments {
+  std::filesystem::path run_folder;
+  std::filesystem::path json;  // figures go here too; empty: nowhere
+};
+
 struct SimulateArguments {
   std::filesystem::path scenario;        // TOML file; empty: the defaults
   std::vector<std::string> assignments;  // key=value, in order
@@ -95,6 +100,7 @@ int run_score(const ScoreArguments& arguments, InterruptWatch& interrupts);
 int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts);
 int run_episodes(const EpisodesArguments& arguments);
 int run_replay(const std::filesystem::path& run_folder);
+int run_trace_summary(const TraceSummaryArguments& arguments);
 int run_simulate(const SimulateArguments& arguments);
 int run_bench_async(const BenchAsyncArguments& arguments);
 // `model`: a model directory or GGUF file to look at too; empty: none.

@@ -170,6 +170,7 @@ struct Invocation {
   ScoreArguments score;
   EpisodesArguments episodes;
   std::filesystem::path replay_folder;
+  TraceSummaryArguments trace_summary;
   TextRenderArguments text_render;
   SimulateArguments simulate;
   BenchAsyncArguments bench_async;
@@ -244,6 +245,15 @@ void add_looking_verbs(CLI::App& app, Invocation& invocation) {
   verb->add_option("RUN", invocation.replay_folder, "Run folder")->required();
   verb->callback(
       [&] { invocation.chosen = [&](InterruptWatch&) { return run_replay(invocation.replay_folder); }; });
+
+  auto* trace = app.add_subcommand("trace", "Look at the trace of a run");
+  trace->require_subcommand(1);
+  verb = trace->add_subcommand("summary", "Where the time of a run went, and what it is short of");
+  verb->add_option("RUN", invocation.trace_summary.run_folder, "Run folder")->required();
+  verb->add_option("--json", invocation.trace_summary.json, "Write the figures to this file too");
+  verb->callback([&] {
+    invocation.chosen = [&](InterruptWatch&) { return run_trace_summary(invocation.trace_summary); };
+  });
 
   verb =
       app.add_subcommand("doctor", "What this machine has: instruction set, memory, sandbox means, versions");

@@ -39,14 +39,16 @@ std::string evaluation_line(int64_t step, const MetricMap& metrics, const std::v
 }
 
 PolicyEvaluator::PolicyEvaluator(Session& session, const RunConfig& config,
-                                 std::function<void(const EpisodeRecord&)> episode_finished)
+                                 std::function<void(const EpisodeRecord&)> episode_finished,
+                                 RunActivity* activity)
     : session_(session),
       config_(config),
       episode_finished_(std::move(episode_finished)),
+      activity_(activity),
       tasks_(session.environment().evaluation_tasks()) {}
 
 Task<EvaluationResult> PolicyEvaluator::evaluate_at(Engine& engine, double temperature, int64_t step) {
-  std::unique_ptr<EpisodeRunner> runner = session_.evaluation_runner(engine, temperature);
+  std::unique_ptr<EpisodeRunner> runner = session_.evaluation_runner(engine, temperature, activity_);
   EvaluationOptions options{.tasks = config_.evaluate.tasks,
                             .samples = config_.evaluate.samples,
                             .max_concurrent_episodes = config_.evaluate.max_concurrent_episodes};

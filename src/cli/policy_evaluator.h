@@ -17,8 +17,10 @@ namespace stoker {
 // the object.
 class PolicyEvaluator final : public Evaluator {
  public:
+  // `activity` is told what the episodes do; may be null.
   PolicyEvaluator(Session& session, const RunConfig& config,
-                  std::function<void(const EpisodeRecord&)> episode_finished);
+                  std::function<void(const EpisodeRecord&)> episode_finished,
+                  RunActivity* activity = nullptr);
 
   // Metrics are named eval/SETTING/NAME, SETTING being "greedy" or "temperature_1". The score is the success
   // rate at the last temperature.
@@ -30,6 +32,7 @@ class PolicyEvaluator final : public Evaluator {
   Session& session_;
   const RunConfig& config_;
   std::function<void(const EpisodeRecord&)> episode_finished_;
+  RunActivity* activity_;
   std::unique_ptr<TaskSource> tasks_;
 };
 

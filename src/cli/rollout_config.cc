@@ -11,6 +11,14 @@ SamplingParameters sampling_parameters(const SamplingConfig& config) {
           .min_p = static_cast<float>(config.min_p)};
 }
 
+FailurePolicy failure_policy(const FailuresConfig& config) {
+  return {.tool = failure_action_from_name(config.tool),
+          .environment = failure_action_from_name(config.environment),
+          .infrastructure = failure_action_from_name(config.infrastructure),
+          .reward = failure_action_from_name(config.reward),
+          .limit = failure_action_from_name(config.limit)};
+}
+
 ControllerOptions controller_options(const RolloutConfig& config) {
   return {.total_steps = config.steps,
           .groups_per_batch = config.groups_per_step,
@@ -20,8 +28,13 @@ ControllerOptions controller_options(const RolloutConfig& config) {
           .max_staleness = config.max_staleness,
           .stale_action = stale_action_from_name(config.stale_action),
           .batch_order = batch_order_from_name(config.batch_order),
+          .failures = failure_policy(config.failures),
           .max_attempts = config.max_attempts,
-          .failed_members = failed_member_policy_from_name(config.failed_members)};
+          .retry_backoff_seconds = config.retry_backoff_seconds,
+          .failed_members = failed_member_policy_from_name(config.failed_members),
+          .max_refills = config.max_refills,
+          .min_scored = config.min_scored,
+          .max_task_failures = config.max_task_failures};
 }
 
 }  // namespace stoker

@@ -60,6 +60,31 @@ struct LimitsConfig {
   }
 };
 
+struct FailuresConfig {
+  std::string tool = "retry";
+  std::string environment = "retry";
+  std::string infrastructure = "retry";
+  std::string reward = "exclude";
+  std::string limit = "score";
+
+  template <typename V>
+  void for_each_field(V& visit) {
+    visit("tool", tool,
+          "A tool that hung, threw or broke: retry the episode, exclude it, or show the model an error.",
+          one_of({"retry", "exclude", "show"}));
+    visit("environment", environment, "An environment that hung, threw or broke.",
+          one_of({"retry", "exclude"}));
+    visit("infrastructure", infrastructure, "An engine that is lost, and the like.",
+          one_of({"retry", "exclude"}));
+    visit("reward", reward, "A reward that hung, threw or gave no number.", one_of({"retry", "exclude"}));
+    visit("limit", limit,
+          "A budget of rollout.limits was used up: score the episode as it is or exclude it. The wall clock "
+          "always excludes.",
+          one_of({"score", "exclude"}));
+  }
+};
+FailurePolicy failure_policy(const FailuresConfig& config);
+
 struct RolloutConfig {
   std::string mode = "async";
   int64_t steps = 40;
@@ -71,10 +96,16 @@ struct RolloutConfig {
   std::string stale_action = "drop";
   std::string batch_order = "oldest";
   int max_attempts = 3;
+  double retry_backoff_seconds = 1;
   std::string failed_members = "shrink";
+  int max_refills = 2;
+  int min_scored = 1;
+  int max_task_failures = 16;
+  double stall_seconds = 120;
   std::vector<double> reward_weights;
   SamplingConfig sampling;
   LimitsConfig limits;
+  FailuresConfig failures;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -101,11 +132,25 @@ struct RolloutConfig {
           one_of({"oldest", "completion", "strict"}));
     visit("max_attempts", max_attempts,
           "Tries of an episode whose tool, environment or infrastructure failed.", at_least(1));
-    visit("failed_members", failed_members, "A group with members that failed for good: shrink or drop.",
-          one_of({"shrink", "drop"}));
+    visit("retry_backoff_seconds", retry_backoff_seconds,
+          "Wait before an episode is tried again; doubled for each further try, at most a minute.",
+          between(0, 60));
+    visit("failed_members", failed_members,
+          "A group with members that failed for good: shrink, drop, or refill their places with further "
+          "episodes "
+          "of the task and then shrink.",
+          one_of({"shrink", "drop", "refill"}));
+    visit("max_refills", max_refills, "Places of one group that are refilled.", at_least(0));
+    visit("min_scored", min_scored, "Groups that end with fewer scored members are dropped.", at_least(1));
+    visit("max_task_failures", max_task_failures,
+          "A task of which so many tries failed, and none was scored, is set aside.", at_least(1));
+    visit("stall_seconds", stall_seconds,
+          "Tell of episodes that do the same for so long: which, in which turn, what they await.",
+          above_or_infinite(0));
     visit("reward_weights", reward_weights, "One weight for each reward of the environment; empty: all 1.");
     visit.section("sampling", sampling, "Sampling of training episodes.");
     visit.section("limits", limits, "Budgets and deadlines of one episode.");
+    visit.section("failures", failures, "What a failure leads to, by its class.");
   }
 };
 ControllerOptions controller_options(const RolloutConfig& config);

@@ -6,7 +6,7 @@
 namespace stoker {
 
 // The folder of one run: run.toml (resolved), log.txt, metrics.jsonl, TensorBoard events, episodes/,
-// checkpoints/, events.jsonl. Never overwritten unless asked for.
+// checkpoints/, events.jsonl, trace/. Never overwritten unless asked for.
 class RunFolder {
  public:
   enum class Existing { kRefuse, kResume, kOverwrite };
@@ -25,6 +25,7 @@ class RunFolder {
   std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path event_file() const { return path_ / "events.jsonl"; }
   std::filesystem::path episodes() const { return path_ / "episodes"; }
+  std::filesystem::path trace() const { return path_ / "trace"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path model() const { return path_ / "model"; }  // the finished model
 

@@ -27,12 +27,13 @@ std::filesystem::path required_model_path(const RunConfig& config) {
   return config.model.path;
 }
 
-std::unique_ptr<Agent> make_agent(const AgentConfig& config) {
+std::unique_ptr<Agent> make_agent(const AgentConfig& config, const FailuresConfig& failures) {
   if (config.kind == "conversation") return make_conversation_agent();
   return make_tool_agent({.tool_timeout_seconds = config.tool_timeout_seconds,
                           .max_parallel_calls = config.max_parallel_calls,
                           .max_result_bytes = config.max_result_bytes,
                           .keep_end_of_result = config.keep_of_result == "end",
+                          .show_failures = failures.tool == "show",
                           .call_format = config.call_format});
 }
 
@@ -81,7 +82,7 @@ Session::Session(const RunConfig& config)
           {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools})),
       weights_(load_weights(config.model.path, *tokenizer_)),
       environment_(with_outside(make_environment_kind(config.environment), config.tools, config.reward)),
-      agent_(make_agent(config.agent)) {
+      agent_(make_agent(config.agent, config.rollout.failures)) {
   run(executor_, environment_->open(), {}, "open the environment");
 }
 
@@ -97,11 +98,13 @@ std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
 }
 
 std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const SamplingParameters& sampling,
-                                                    RandomPurpose purpose) {
+                                                    RandomPurpose purpose, RunActivity* activity) {
   EpisodeSettings settings{.sampling = sampling,
                            .limits = config_.rollout.limits.limits,
+                           .failures = failure_policy(config_.rollout.failures),
                            .run_seed = static_cast<uint64_t>(config_.seed),
-                           .purpose = purpose};
+                           .purpose = purpose,
+                           .activity = activity};
   if (settings.limits.max_context_tokens == 0) {
     settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
   }
@@ -111,16 +114,17 @@ std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const Sampli
                                          world_, environment_->rewards(), std::move(weights));
 }
 
-std::unique_ptr<EpisodeRunner> Session::training_runner(Engine& engine) {
-  return make_runner(engine, sampling_parameters(config_.rollout.sampling), RandomPurpose::kTrain);
+std::unique_ptr<EpisodeRunner> Session::training_runner(Engine& engine, RunActivity* activity) {
+  return make_runner(engine, sampling_parameters(config_.rollout.sampling), RandomPurpose::kTrain, activity);
 }
 
-std::unique_ptr<EpisodeRunner> Session::evaluation_runner(Engine& engine, double temperature) {
+std::unique_ptr<EpisodeRunner> Session::evaluation_runner(Engine& engine, double temperature,
+                                                          RunActivity* activity) {
   SamplingParameters sampling{.temperature = static_cast<float>(temperature),
                               .top_k = config_.evaluate.top_k,
                               .top_p = static_cast<float>(config_.evaluate.top_p),
                               .min_p = static_cast<float>(config_.evaluate.min_p)};
-  return make_runner(engine, sampling, RandomPurpose::kEvaluate);
+  return make_runner(engine, sampling, RandomPurpose::kEvaluate, activity);
 }
 
 }  // namespace stoker

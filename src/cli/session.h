@@ -39,12 +39,14 @@ class Session {
   // An engine that serves `weights`. Must be closed on the loop before it dies.
   std::unique_ptr<NativeEngine> make_engine(const WeightsPtr& weights);
 
-  std::unique_ptr<EpisodeRunner> training_runner(Engine& engine);
-  std::unique_ptr<EpisodeRunner> evaluation_runner(Engine& engine, double temperature);
+  // `activity` is told what the episodes do; may be null, must outlive them.
+  std::unique_ptr<EpisodeRunner> training_runner(Engine& engine, RunActivity* activity = nullptr);
+  std::unique_ptr<EpisodeRunner> evaluation_runner(Engine& engine, double temperature,
+                                                   RunActivity* activity = nullptr);
 
  private:
   std::unique_ptr<EpisodeRunner> make_runner(Engine& engine, const SamplingParameters& sampling,
-                                             RandomPurpose purpose);
+                                             RandomPurpose purpose, RunActivity* activity);
 
   RunConfig config_;
   RealExecutor executor_;

@@ -7,6 +7,7 @@
 
 #include "async/cancellation.h"
 #include "async/run.h"
+#include "async/scope.h"
 #include "base/figure_report.h"
 #include "base/log.h"
 #include "cli/command.h"
@@ -16,6 +17,9 @@
 #include "cli/run_start.h"
 #include "compute/cpu/cpu_learner.h"
 #include "model/model_directory.h"
+#include "observe/perfetto_writer.h"
+#include "rollout/run_activity.h"
+#include "rollout/stall_watch.h"
 #include "train/orchestrator_source.h"
 #include "train/trainer.h"
 #include "trajectory/episode_file.h"
@@ -56,6 +60,11 @@ std::filesystem::path episodes_to_continue(const RunStart& start) {
   return folder;
 }
 
+// Traces tell nanoseconds since 1970, so that those of a resumed run follow each other.
+int64_t trace_time_offset(const Executor& executor) {
+  return static_cast<int64_t>(wall_clock_seconds() * 1e9) - executor.now().time_since_epoch().count();
+}
+
 // One reinforcement-learning run, from its parts to its end. Members are in order of dependence.
 class TrainingRun {
  public:
@@ -69,8 +78,10 @@ class TrainingRun {
                   quiet, start.resume_step()),
         episodes_(episodes_to_continue(start)),
         event_log_(start.folder.event_file(), start.checkpoint.has_value()),
+        trace_(start.folder.trace(), {.time_offset = trace_time_offset(session.executor())}),
         tasks_(session.environment().training_tasks(static_cast<uint64_t>(config_.seed))),
-        evaluator_(session, config_, [this](const EpisodeRecord& record) { episodes_.append(record); }) {
+        evaluator_(
+            session, config_, [this](const EpisodeRecord& record) { episodes_.append(record); }, &activity_) {
     if (start.checkpoint) {
       learner_.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
     }
@@ -79,13 +90,17 @@ class TrainingRun {
   Task<TrainSummary> run() {
     WeightsPtr weights = co_await learner_.snapshot();
     engine_ = session_.make_engine(weights);
-    runner_ = session_.training_runner(*engine_);
+    runner_ = session_.training_runner(*engine_, &activity_);
     orchestrator_ = std::make_unique<Orchestrator>(orchestrator_options(), *runner_, *tasks_, *engine_);
     source_ =
         std::make_unique<OrchestratorSource>(*orchestrator_, *engine_, session_.executor(), runner_.get());
     trainer_ = std::make_unique<Trainer>(trainer_options(), trainer_parts(), start_.state);
     TrainSummary summary;
     std::exception_ptr failure;
+    Scope watch(session_.executor());
+    watch.spawn(watch_for_stalls(activity_, {.stall_seconds = config_.rollout.stall_seconds},
+                                 [](const std::string& sentence) { log_warning("Stuck: {}.", sentence); }),
+                "stall watch");
     try {
       if (stop_requested_) trainer_->request_stop();
       co_await orchestrator_->start();
@@ -94,6 +109,8 @@ class TrainingRun {
       failure = std::current_exception();
     }
     co_await shielded(orchestrator_->close());
+    watch.cancel();
+    co_await shielded(watch.join());
     co_await shielded(engine_->close());
     recorder_.finish();
     if (failure) std::rethrow_exception(failure);
@@ -119,6 +136,7 @@ class TrainingRun {
     options.trained_batches = start_.state.step;
     options.event_log = [this](const Json& line) { event_log_.write_line(line.dump()); };
     options.episode_finished = [this](const EpisodeRecord& record) { finish_episode(record); };
+    options.activity = &activity_;
     return options;
   }
 
@@ -143,20 +161,23 @@ class TrainingRun {
   }
 
   TrainerParts trainer_parts() {
-    return {
-        .learner = learner_,
-        .source = *source_,
-        .evaluator = &evaluator_,
-        .checkpoints = &start_.checkpoints,
-        .blocking = &session_.blocking(),
-        .on_step = [this](int64_t step, const MetricMap& metrics) { recorder_.record_step(step, metrics); },
-        .on_evaluation =
-            [this](int64_t step, const Evaluation& evaluation) {
-              evaluations_.emplace_back(step, evaluation.metrics);
-              recorder_.record_evaluation(
-                  step, evaluation.metrics,
-                  evaluation_line(step, evaluation.metrics, config_.evaluate.temperatures));
-            }};
+    return {.learner = learner_,
+            .source = *source_,
+            .evaluator = &evaluator_,
+            .checkpoints = &start_.checkpoints,
+            .blocking = &session_.blocking(),
+            .on_step =
+                [this](int64_t step, const MetricMap& metrics) {
+                  recorder_.record_step(step, metrics);
+                  trace_.flush();
+                },
+            .on_evaluation =
+                [this](int64_t step, const Evaluation& evaluation) {
+                  evaluations_.emplace_back(step, evaluation.metrics);
+                  recorder_.record_evaluation(
+                      step, evaluation.metrics,
+                      evaluation_line(step, evaluation.metrics, config_.evaluate.temperatures));
+                }};
   }
 
   void save_model(const WeightsPtr& weights) const {
@@ -172,6 +193,8 @@ class TrainingRun {
   RunRecorder recorder_;
   EpisodeWriter episodes_;
   LineWriter event_log_;
+  PerfettoWriter trace_;
+  RunActivity activity_{&trace_};
   std::unique_ptr<TaskSource> tasks_;
   PolicyEvaluator evaluator_;
   WeightsPtr learner_weights_;

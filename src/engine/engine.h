@@ -50,6 +50,9 @@ struct SampledToken {
 class TokenSink {
  public:
   virtual ~TokenSink() = default;
+  // The request has its place in the engine's batch: what it waited for is over. At most once, before any
+  // token.
+  virtual void started() {}
   virtual void accept(const SampledToken& token) = 0;
 };
 

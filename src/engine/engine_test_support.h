@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "async/cancellation.h"
 #include "async/scope.h"
 #include "async/task.h"
@@ -15,11 +17,17 @@
 // Requests and what became of them, for the tests of engines.
 namespace stoker {
 
-// A sink that keeps everything.
+// A sink that keeps everything, and that wants to be told once, before its first token, that it has its
+// place.
 class TokenRecord final : public TokenSink {
  public:
-  void accept(const SampledToken& token) override { tokens.push_back(token); }
+  void started() override { EXPECT_EQ(++starts, 1); }
+  void accept(const SampledToken& token) override {
+    EXPECT_EQ(starts, 1);
+    tokens.push_back(token);
+  }
   std::vector<SampledToken> tokens;
+  int starts = 0;
 };
 
 struct Outcome {

@@ -144,6 +144,7 @@ void Scheduler::admit() {
     promised += wanted;
     waiting_.pop_front();
     running_.push_back(&sequence);
+    if (!sequence.preempted) sequence.sink->started();
   }
 }
 

@@ -37,6 +37,7 @@ EngineCapabilities ScriptedEngine::capabilities() const {
 Task<Result<Completion>> ScriptedEngine::generate(GenerateRequest request, TokenSink& sink) {
   if (std::optional<Failure> failure = check_request(request)) co_return *std::move(failure);
   RunningCount running(statistics_.running_requests);
+  sink.started();
   const ScriptedAnswer answer = script_(request);
   if (answer.latency > Duration::zero()) co_await sleep_for(answer.latency);
 

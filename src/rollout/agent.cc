@@ -112,7 +112,10 @@ Task<Result<ToolResult>> ToolAgent::answer(const ParsedCall& call, const Tools& 
                             .subject = "The tool",
                             .name = tool->schema().name,
                             .limit_seconds = options_.tool_timeout_seconds};
-    co_return co_await call_outside(*quarantine_, about, run_tool(tool, call.call.arguments));
+    Result<ToolResult> result =
+        co_await call_outside(*quarantine_, about, run_tool(tool, call.call.arguments));
+    if (!result && options_.show_failures) co_return tool_error(result.failure().message);
+    co_return result;
   }
   std::string known;
   for (const std::shared_ptr<Tool>& tool : tools) known += (known.empty() ? "" : ", ") + tool->schema().name;

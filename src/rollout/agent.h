@@ -43,6 +43,7 @@ struct ToolAgentOptions {
   int32_t max_parallel_calls = 8;      // of one turn
   int32_t max_result_bytes = 16384;    // longer results are cut at a character, with a note
   bool keep_end_of_result = false;     // of a result that is cut; else its start is kept
+  bool show_failures = false;          // a call that hung, threw or failed is a result that the model sees
   std::string call_format = "hermes";  // a name of tool_call_formats()
 };
 // Parses the tool calls of a turn, validates their arguments, runs the tools. Whatever is wrong with a call

@@ -155,6 +155,20 @@ CO_TEST_SIMULATED(ToolAgent, FailuresOfTheInfrastructureAreNoObservations) {
   co_await expect_failure(ToolBehaviour::kFail, "tool.planted", seconds(0));
 }
 
+CO_TEST_SIMULATED(ToolAgent, FailuresThatAreShownAreResultsAndTheOtherCallsRun) {
+  for (ToolBehaviour behaviour : {ToolBehaviour::kHang, ToolBehaviour::kThrow, ToolBehaviour::kFail}) {
+    ToolSet set;
+    set.one->behaviour = behaviour;
+    auto agent = make_tool_agent({.show_failures = true});
+    const Result<AgentTurn> turn =
+        co_await agent->interpret(call_text("two", 1) + call_text("one", 1), set.tools);
+    CO_ASSERT_TRUE(turn.ok() && turn->tool_results.size() == 2);
+    EXPECT_EQ(turn->tool_results[0].content, "two got 1");
+    EXPECT_EQ(turn->tool_results[1].content.rfind("error: ", 0), 0u);
+    EXPECT_EQ(turn->tool_errors, 1);
+  }
+}
+
 CO_TEST_SIMULATED(ToolAgent, CancellationReachesTheTool) {
   ToolSet set;
   set.one->behaviour = ToolBehaviour::kHang;

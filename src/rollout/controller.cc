@@ -1,6 +1,7 @@
 #include "rollout/controller.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "trajectory/failure_rules.h"
+#include "rollout/controller_check.h"
 
 namespace stoker {
 namespace {
@@ -26,28 +27,10 @@ struct OpenGroup {
   std::vector<Member> members;  // by sample
   int32_t running = 0;
   int32_t scored = 0;
+  int32_t failed_attempts = 0;
+  int32_t refills = 0;
   int64_t oldest_version = -1;  // of a token of a scored member
 };
-
-void check(const ControllerOptions& options) {
-  const auto at_least = [](const char* name, int64_t value, int64_t least) {
-    if (value < least)
-      throw input_error(fmt::format("{} is {}; it must be at least {}.", name, value, least));
-  };
-  at_least("total_steps", options.total_steps, 0);
-  at_least("groups_per_batch", options.groups_per_batch, 1);
-  at_least("group_size", options.group_size, 1);
-  at_least("max_ahead", options.max_ahead, 0);
-  at_least("max_staleness", options.max_staleness, 0);
-  at_least("max_attempts", options.max_attempts, 1);
-  at_least("max_consecutive_drops", options.max_consecutive_drops, 1);
-  if (options.max_concurrent_episodes < options.group_size) {
-    throw input_error(fmt::format(
-        "max_concurrent_episodes is {}, less than group_size {}: no group could ever start; raise "
-        "max_concurrent_episodes to at least {}.",
-        options.max_concurrent_episodes, options.group_size, options.group_size));
-  }
-}
 
 }  // namespace
 
@@ -57,6 +40,9 @@ struct Controller::State {
   void start(const RunEvent& event);
   void finish_episode(const RunEvent& event);
   void settle_member(uint64_t ordinal, OpenGroup& group, Member& member, const RunEvent& event);
+  void settle_failure(uint64_t ordinal, OpenGroup& group, Member& member, const RunEvent& event);
+  bool takes_another_attempt(OpenGroup& group, const Member& member, const std::string& failure);
+  void end_group(uint64_t ordinal, const OpenGroup& group);
   void trainer_ready();
   void finish_step(const RunEvent& event);
   void skip_step();
@@ -65,7 +51,7 @@ struct Controller::State {
   void stop(const std::string& reason);
 
   void decide();
-  void drop(uint64_t ordinal, const std::string& reason);
+  void drop(uint64_t ordinal, const std::string& reason, DecisionKind kind = DecisionKind::kDropGroup);
   void drop_stale();
   bool over_cap(const OpenGroup& group) const;
   bool must_wait_for_stale() const;
@@ -79,10 +65,11 @@ struct Controller::State {
   std::optional<uint64_t> take_ordinal();
   bool tasks_left() const { return !reopened.empty() || next_ordinal < options.end_ordinal; }
   int64_t batch_limit() const { return std::max<int64_t>(0, options.total_steps - batches_before); }
-  void start_episode(const EpisodeId& id) {
+  void start_episode(const EpisodeId& id, int64_t delay = 0) {
     ++running;
-    decisions.push_back({.kind = DecisionKind::kStartEpisode, .episode = id});
+    decisions.push_back({.kind = DecisionKind::kStartEpisode, .episode = id, .delay = delay});
   }
+  int64_t backoff_before(uint32_t attempt) const;
 
   ControllerOptions options;
   bool started = false;
@@ -114,7 +101,9 @@ struct Controller::State {
   std::string last_failure;
   int64_t dropped = 0;
   int64_t stale = 0;
+  int64_t set_aside = 0;
   int64_t retried = 0;
+  int64_t refilled = 0;
   int64_t late = 0;
   std::vector<Decision> decisions;
 };
@@ -159,33 +148,73 @@ void Controller::State::finish_episode(const RunEvent& event) {
 // The running attempt of a member has ended: scored, again, or failed for good.
 void Controller::State::settle_member(uint64_t ordinal, OpenGroup& group, Member& member,
                                       const RunEvent& event) {
-  if (event.scored) {
-    member.state = MemberState::kScored;
-    ++group.scored;
-    if (event.oldest_version >= 0) {
-      group.oldest_version = group.oldest_version < 0 ? event.oldest_version
-                                                      : std::min(group.oldest_version, event.oldest_version);
-    }
-  } else if (may_be_retried(event.failure) &&
-             member.attempt + 1 < static_cast<uint32_t>(options.max_attempts)) {
-    last_failure = event.failure;
+  if (!event.scored) return settle_failure(ordinal, group, member, event);
+  member.state = MemberState::kScored;
+  ++group.scored;
+  if (event.oldest_version >= 0) {
+    group.oldest_version = group.oldest_version < 0 ? event.oldest_version
+                                                    : std::min(group.oldest_version, event.oldest_version);
+  }
+  end_group(ordinal, group);
+}
+
+void Controller::State::settle_failure(uint64_t ordinal, OpenGroup& group, Member& member,
+                                       const RunEvent& event) {
+  last_failure = event.failure;
+  ++group.failed_attempts;
+  if (group.scored == 0 && group.failed_attempts >= options.max_task_failures) {
+    member.state = MemberState::kFailed;
+    ++consecutive_drops;
+    ++set_aside;
+    return drop(ordinal,
+                fmt::format("{} attempts failed and none was scored, the last with {}", group.failed_attempts,
+                            last_failure),
+                DecisionKind::kSetAside);
+  }
+  if (takes_another_attempt(group, member, event.failure)) {
     ++member.attempt;
     ++group.running;
-    ++retried;
-    start_episode({.task_ordinal = ordinal, .sample = event.episode.sample, .attempt = member.attempt});
+    start_episode({.task_ordinal = ordinal, .sample = event.episode.sample, .attempt = member.attempt},
+                  backoff_before(member.attempt));
     return;
-  } else {
-    last_failure = event.failure;
-    member.state = MemberState::kFailed;
-    if (options.failed_members == FailedMemberPolicy::kDrop) {
-      ++consecutive_drops;
-      return drop(ordinal, "failed member: " + last_failure);
-    }
   }
-  if (group.running > 0) return;
-  if (group.scored == 0) {
+  member.state = MemberState::kFailed;
+  if (options.failed_members == FailedMemberPolicy::kDrop) {
     ++consecutive_drops;
-    return drop(ordinal, "no scored member: " + last_failure);
+    return drop(ordinal, "failed member: " + last_failure);
+  }
+  end_group(ordinal, group);
+}
+
+// Whether an attempt follows the one of the member that failed: a retry, or a refill of its place.
+bool Controller::State::takes_another_attempt(OpenGroup& group, const Member& member,
+                                              const std::string& failure) {
+  if (options.failures.retries(failure) && member.attempt + 1 < static_cast<uint32_t>(options.max_attempts)) {
+    ++retried;
+    return true;
+  }
+  if (options.failed_members != FailedMemberPolicy::kRefill || group.refills >= options.max_refills)
+    return false;
+  ++group.refills;
+  ++refilled;
+  return true;
+}
+
+// ns.
+int64_t Controller::State::backoff_before(uint32_t attempt) const {
+  const double doubled =
+      std::ldexp(options.retry_backoff_seconds, std::min(static_cast<int>(attempt) - 1, 30));
+  return std::llround(1e9 * std::min(doubled, kMostBackoffSeconds));
+}
+
+// Completes the group, or drops it, once none of its members runs.
+void Controller::State::end_group(uint64_t ordinal, const OpenGroup& group) {
+  if (group.running > 0) return;
+  if (group.scored < options.min_scored) {
+    ++consecutive_drops;
+    return drop(ordinal, group.scored == 0 ? "no scored member: " + last_failure
+                                           : fmt::format("only {} of {} members scored: {}", group.scored,
+                                                         group.members.size(), last_failure));
   }
   consecutive_drops = 0;
   newly_ready.push_back(ordinal);
@@ -249,8 +278,8 @@ void Controller::State::stop(const std::string& reason) {
   decisions.push_back({.kind = DecisionKind::kFinish, .reason = reason});
 }
 
-void Controller::State::drop(uint64_t ordinal, const std::string& reason) {
-  decisions.push_back({.kind = DecisionKind::kDropGroup, .groups = {ordinal}, .reason = reason});
+void Controller::State::drop(uint64_t ordinal, const std::string& reason, DecisionKind kind) {
+  decisions.push_back({.kind = kind, .groups = {ordinal}, .reason = reason});
   cancel_members(ordinal, groups.at(ordinal));
   take_over(ordinal);
   --dispatched;
@@ -450,7 +479,9 @@ int32_t Controller::open_groups() const { return static_cast<int32_t>(state_->gr
 int64_t Controller::dropped_groups() const { return state_->dropped; }
 int64_t Controller::stale_groups() const { return state_->stale; }
 bool Controller::waiting_for_stale() const { return state_->waiting_for_stale; }
+int64_t Controller::set_aside_tasks() const { return state_->set_aside; }
 int64_t Controller::retried_episodes() const { return state_->retried; }
+int64_t Controller::refilled_episodes() const { return state_->refilled; }
 int64_t Controller::late_events() const { return state_->late; }
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rollout/decision.h"
+#include "rollout/failure_policy.h"
 
 namespace stoker {
 
@@ -13,6 +14,7 @@ namespace stoker {
 enum class FailedMemberPolicy {
   kShrink,  // it goes on with the others; without any it is dropped
   kDrop,    // it is dropped, what still runs of it is cancelled
+  kRefill,  // another episode of its task takes the place, max_refills times a group; then it shrinks
 };
 
 // Which ready groups make up the next batch.
@@ -31,13 +33,15 @@ enum class StaleAction {
 };
 
 // The names in run files and event logs: "oldest", "completion", "strict"; "drop", "cancel", "wait", "mask";
-// "shrink", "drop". An unknown name throws Error(kInput) with the known ones.
+// "shrink", "drop", "refill". An unknown name throws Error(kInput) with the known ones.
 const char* to_string(BatchOrder order);
 const char* to_string(StaleAction action);
 const char* to_string(FailedMemberPolicy policy);
 BatchOrder batch_order_from_name(const std::string& name);
 StaleAction stale_action_from_name(const std::string& name);
 FailedMemberPolicy failed_member_policy_from_name(const std::string& name);
+
+constexpr double kMostBackoffSeconds = 60;
 
 struct ControllerOptions {
   int64_t total_steps = 1;              // batches that the run trains, those before a resume included
@@ -48,8 +52,16 @@ struct ControllerOptions {
   int64_t max_staleness = 1 << 20;  // H: the largest lag of a trained token
   StaleAction stale_action = StaleAction::kDrop;
   BatchOrder batch_order = BatchOrder::kOldestFirst;
-  int32_t max_attempts = 3;  // per episode, for failures of environment, infrastructure and tools
+  FailurePolicy failures;    // by class: tried again or left out
+  int32_t max_attempts = 3;  // per episode
+  double retry_backoff_seconds =
+      0;  // before the second attempt; doubled for each one more, at most kMostBackoffSeconds
   FailedMemberPolicy failed_members = FailedMemberPolicy::kShrink;
+  int32_t max_refills = 2;  // per group, under kRefill
+  int32_t min_scored = 1;   // groups that end with fewer scored members are dropped; at most G
+  // A task of which so many attempts failed while none was scored is set aside: its group is dropped, what
+  // runs of it is cancelled, and the run goes on with other tasks.
+  int32_t max_task_failures = 16;
   int32_t max_consecutive_drops = 64;  // groups dropped for failures, none complete between them: give up
   uint64_t end_ordinal = std::numeric_limits<uint64_t>::max();  // tasks from here on do not exist
 
@@ -69,8 +81,8 @@ struct ControllerOptions {
 //   * its G episodes fit under max_concurrent_episodes;
 //   * the publication debt, trained version less served version, is at most min(max_ahead, max_staleness):
 //     synchronous episodes wait for the weights that they must be sampled from.
-// So a slot opens whenever a step, an episode or a drop ends. Retries take the slot of the attempt that
-// failed.
+// So a slot opens whenever a step, an episode or a drop ends. Retries and refills take the slot of the
+// attempt that failed, also while they wait for their backoff.
 //
 // A batch is B ready groups, chosen by batch_order and listed by ordinal; at max_ahead = 0 these are exactly
 // the dispatched ones. What is ready and not taken stays for the next step. Only the last batch of a finite
@@ -96,9 +108,11 @@ class Controller {
   int32_t ready_groups() const;      // complete, not consumed: the depth of the train queue
   int32_t open_groups() const;       // dispatched, not consumed, not dropped
   int64_t dropped_groups() const;
-  int64_t stale_groups() const;    // of those dropped: too old
-  bool waiting_for_stale() const;  // a whole batch is ready, and training waits for a group near the cap
+  int64_t stale_groups() const;     // of those dropped: too old
+  bool waiting_for_stale() const;   // a whole batch is ready, and training waits for a group near the cap
+  int64_t set_aside_tasks() const;  // of the dropped groups: every attempt of their task failed
   int64_t retried_episodes() const;
+  int64_t refilled_episodes() const;
   int64_t late_events() const;  // of attempts that were over or cancelled; counted and ignored
 
  private:

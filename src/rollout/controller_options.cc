@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "rollout/controller.h"
+#include "rollout/controller_check.h"
 
 namespace stoker {
 namespace {
@@ -22,7 +24,8 @@ constexpr std::array kActions = {
     std::pair{StaleAction::kDrop, "drop"}, std::pair{StaleAction::kCancel, "cancel"},
     std::pair{StaleAction::kWait, "wait"}, std::pair{StaleAction::kMask, "mask"}};
 constexpr std::array kPolicies = {std::pair{FailedMemberPolicy::kShrink, "shrink"},
-                                  std::pair{FailedMemberPolicy::kDrop, "drop"}};
+                                  std::pair{FailedMemberPolicy::kDrop, "drop"},
+                                  std::pair{FailedMemberPolicy::kRefill, "refill"}};
 
 template <typename T>
 const char* name_of(Names<T> names, T value) {
@@ -43,6 +46,38 @@ T from_name(Names<T> names, const char* what, const std::string& name) {
 }
 
 }  // namespace
+
+void check(const ControllerOptions& options) {
+  const auto at_least = [](const char* name, int64_t value, int64_t least) {
+    if (value < least)
+      throw input_error(fmt::format("{} is {}; it must be at least {}.", name, value, least));
+  };
+  at_least("total_steps", options.total_steps, 0);
+  at_least("groups_per_batch", options.groups_per_batch, 1);
+  at_least("group_size", options.group_size, 1);
+  at_least("max_ahead", options.max_ahead, 0);
+  at_least("max_staleness", options.max_staleness, 0);
+  at_least("max_attempts", options.max_attempts, 1);
+  at_least("max_consecutive_drops", options.max_consecutive_drops, 1);
+  at_least("max_refills", options.max_refills, 0);
+  at_least("min_scored", options.min_scored, 1);
+  at_least("max_task_failures", options.max_task_failures, 1);
+  check(options.failures);
+  if (!(options.retry_backoff_seconds >= 0 && options.retry_backoff_seconds <= kMostBackoffSeconds)) {
+    throw input_error(fmt::format("retry_backoff_seconds is {}; it must be from 0 to {}.",
+                                  options.retry_backoff_seconds, kMostBackoffSeconds));
+  }
+  if (options.min_scored > options.group_size) {
+    throw input_error(fmt::format("min_scored is {}, more than group_size {}: every group would be dropped.",
+                                  options.min_scored, options.group_size));
+  }
+  if (options.max_concurrent_episodes < options.group_size) {
+    throw input_error(fmt::format(
+        "max_concurrent_episodes is {}, less than group_size {}: no group could ever start; raise "
+        "max_concurrent_episodes to at least {}.",
+        options.max_concurrent_episodes, options.group_size, options.group_size));
+  }
+}
 
 const char* to_string(BatchOrder order) { return name_of<BatchOrder>(kOrders, order); }
 const char* to_string(StaleAction action) { return name_of<StaleAction>(kActions, action); }

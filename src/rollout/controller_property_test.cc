@@ -142,6 +142,9 @@ class RandomWorld {
         return;
       case DecisionKind::kConsumeBatch:
         return consumed(decision);
+      case DecisionKind::kSetAside:
+        EXPECT_EQ(open_.at(decision.groups.at(0)).scored, 0);
+        [[fallthrough]];
       case DecisionKind::kDropGroup:
         EXPECT_EQ(open_.erase(decision.groups.at(0)), 1u);
         EXPECT_TRUE(dropped_.insert(decision.groups.at(0)).second);
@@ -163,7 +166,9 @@ class RandomWorld {
   void started(const EpisodeId& id) {
     EXPECT_TRUE(running_.insert(id).second);
     EXPECT_LE(running_.size(), static_cast<size_t>(options_.max_concurrent_episodes));
-    EXPECT_LT(id.attempt, static_cast<uint32_t>(options_.max_attempts));
+    const bool refills = options_.failed_members == FailedMemberPolicy::kRefill;
+    EXPECT_LT(id.attempt,
+              static_cast<uint32_t>(options_.max_attempts + (refills ? options_.max_refills : 0)));
     version_at_start_[id] = served_;
     if (open_.emplace(id.task_ordinal, OpenGroup{.dispatch_version = served_}).second) {
       EXPECT_LE(trained_ - served_, options_.max_ahead);
@@ -185,7 +190,7 @@ class RandomWorld {
     for (uint64_t ordinal : decision.groups) {
       const auto found = open_.find(ordinal);
       ASSERT_NE(found, open_.end());
-      EXPECT_GE(found->second.scored, 1);
+      EXPECT_GE(found->second.scored, options_.min_scored);
       if (options_.stale_action != StaleAction::kMask) {
         EXPECT_LE(trained_ - found->second.oldest, options_.max_staleness);
       }
@@ -261,7 +266,15 @@ ControllerOptions random_options(uint64_t seed) {
   options.stale_action = static_cast<StaleAction>(random.below(4));
   options.batch_order = static_cast<BatchOrder>(random.below(3));
   options.max_attempts = 1 + static_cast<int32_t>(random.below(3));
-  options.failed_members = random.below(2) == 0 ? FailedMemberPolicy::kShrink : FailedMemberPolicy::kDrop;
+  options.failed_members = static_cast<FailedMemberPolicy>(random.below(3));
+  options.max_refills = static_cast<int32_t>(random.below(4));
+  options.min_scored = 1 + static_cast<int32_t>(random.below(static_cast<uint64_t>(options.group_size)));
+  options.max_task_failures = 1 + static_cast<int32_t>(random.below(8));
+  options.retry_backoff_seconds = static_cast<double>(random.below(3));
+  for (FailureAction* action : {&options.failures.tool, &options.failures.environment,
+                                &options.failures.infrastructure, &options.failures.reward}) {
+    *action = random.below(4) == 0 ? FailureAction::kExclude : FailureAction::kRetry;
+  }
   if (random.below(4) == 0) options.end_ordinal = 1 + random.below(20);
   return options;
 }

@@ -41,13 +41,14 @@ struct RunEvent {
 };
 
 enum class DecisionKind {
-  kStartEpisode,   // episode
+  kStartEpisode,   // episode; delay
   kCancelEpisode,  // episode
   kConsumeBatch,   // groups: the ordinals of one step, ascending; version: what they are trained on
   kDropGroup,      // groups: one ordinal; reason
   kPublish,        // version
   kFinish,         // reason; the run has done its steps, was stopped, or nothing more can come
   kGiveUp,         // reason; the run cannot go on
+  kSetAside,       // groups: one ordinal; reason: as kDropGroup, of a task that fails every time
 };
 
 struct Decision {
@@ -56,6 +57,7 @@ struct Decision {
   std::vector<uint64_t> groups;
   int64_t version = 0;
   std::string reason;
+  int64_t delay = 0;  // ns to wait before it is executed
 
   // {"decision": "start_episode", "episode": "17.3.1"}: only what the kind carries.
   Json to_json() const;

@@ -11,7 +11,6 @@
 #include "rollout/deadline.h"
 #include "rollout/episode_play.h"
 #include "rollout/episode_world.h"
-#include "trajectory/failure_rules.h"
 
 namespace stoker {
 namespace {
@@ -64,6 +63,7 @@ EpisodeRunner::EpisodeRunner(EpisodeSettings settings, Engine& engine,
                              Pool& blocking, std::vector<std::unique_ptr<Reward>> rewards,
                              std::vector<double> reward_weights) {
   check_limits(settings.limits);
+  check(settings.failures);
   validate(settings.sampling);
   if (rewards.empty()) throw input_error("An episode needs at least one reward; the environment gives none.");
   if (reward_weights.empty()) reward_weights.assign(rewards.size(), 1.0);
@@ -87,6 +87,10 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
   State& state = *state_;
   const EpisodeLimits& limits = state.settings.limits;
   Executor& executor = co_await current_executor();
+  const auto enter = [&](TraceSpan what) {
+    const int32_t turns = data->record.trajectory.turn_count();
+    data->activity->enter(what, turns, executor.now().time_since_epoch().count());
+  };
   const TimePoint deadline = executor.now() + limit_from_seconds(limits.episode_timeout_seconds);
   EpisodeWorld world(state.kind, *state.world, data);
   EpisodePlay play(state.parts, world, data, std::move(resume_from), executor);
@@ -100,10 +104,11 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
           Failure{FailureClass::kLimit, "wall_clock",
                   fmt::format("The episode took more than {} s.", limits.episode_timeout_seconds)};
     }
-    if (is_scored_ending(data->record.failure)) co_await world.score();
+    if (state.settings.failures.scores(data->record.failure)) co_await world.score();
   } catch (...) {
     thrown = std::current_exception();
   }
+  enter(TraceSpan::kClose);
   try {
     if (!co_await world.close()) ++state.abandoned_environments;
   } catch (...) {
@@ -126,11 +131,17 @@ Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task, std::optional
   record.task_id = data->task.id;
   record.purpose = state.settings.purpose == RandomPurpose::kEvaluate ? "evaluate" : "train";
   record.start_time = executor.now().time_since_epoch().count();
+  EpisodeActivity activity(executor, state.settings.activity, id,
+                           state.settings.purpose == RandomPurpose::kEvaluate);
+  data->activity = &activity;
   co_await play(data, std::move(resume_from));
-  if (is_scored_ending(record.failure)) {
+  if (state.settings.failures.scores(record.failure)) {
+    activity.enter(TraceSpan::kReward, record.trajectory.turn_count(),
+                   executor.now().time_since_epoch().count());
     co_await score_episode(data, state.rewards, state.weights, *state.world);
   }
   record.end_time = executor.now().time_since_epoch().count();
+  activity.finish(record);
   // A call that was abandoned still reads the record.
   if (data.use_count() > 1) co_return EpisodeRecord(record);
   co_return std::move(record);

@@ -10,12 +10,14 @@
 #include "environment/registry.h"
 #include "rollout/agent.h"
 #include "rollout/episode_player.h"
+#include "rollout/failure_policy.h"
 #include "text/renderer.h"
 #include "text/tokenizer.h"
 
 namespace stoker {
 
 struct EpisodeData;
+class RunActivity;
 
 // Budgets and deadlines of one episode; all are on by default. Each budget has its own stop reason under
 // `limit.*`: limit.turns, limit.sampled_tokens, limit.observation_tokens, limit.context, limit.wall_clock.
@@ -37,8 +39,10 @@ struct EpisodeLimits {
 struct EpisodeSettings {
   SamplingParameters sampling;
   EpisodeLimits limits;
+  FailurePolicy failures;  // which endings are scored
   uint64_t run_seed = 0;
   RandomPurpose purpose = RandomPurpose::kTrain;  // or kEvaluate
+  RunActivity* activity = nullptr;                // is told what the episodes do, if any; must outlive them
 };
 
 // Plays episodes in an environment: reset, then turn for turn sampled tokens, tool calls or a step, then

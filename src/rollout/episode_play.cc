@@ -33,18 +33,24 @@ Failure context_failure() {
 // way out, and keeps what was sampled.
 class SampledSpan final : public TokenSink {
  public:
-  SampledSpan(Trajectory& trajectory, int32_t turn, Executor& executor)
-      : trajectory_(trajectory), executor_(executor) {
-    trajectory_.begin_sampled(turn, now());
+  SampledSpan(Trajectory& trajectory, int32_t turn, Executor& executor, EpisodeActivity& activity)
+      : trajectory_(trajectory), turn_(turn), executor_(executor), activity_(activity) {
+    const int64_t time = now();
+    trajectory_.begin_sampled(turn, time);
+    activity_.enter(TraceSpan::kQueue, turn, time);
   }
   ~SampledSpan() {
     if (open_) trajectory_.close_sampled(StopReason::kAborted, now());
   }
+  void started() override { activity_.enter(TraceSpan::kPrefill, turn_, now()); }
   void accept(const SampledToken& token) override {
+    if (!std::exchange(decoding_, true)) activity_.enter(TraceSpan::kDecode, turn_, now());
     trajectory_.append_sampled(token.id, token.log_probability, token.version, token.mixed);
   }
   void close(StopReason reason) {
-    trajectory_.close_sampled(reason, now());
+    const int64_t time = now();
+    trajectory_.close_sampled(reason, time);
+    activity_.leave(time);
     open_ = false;
   }
 
@@ -52,8 +58,11 @@ class SampledSpan final : public TokenSink {
   int64_t now() const { return executor_.now().time_since_epoch().count(); }
 
   Trajectory& trajectory_;
+  int32_t turn_;
   Executor& executor_;
+  EpisodeActivity& activity_;
   bool open_ = true;
+  bool decoding_ = false;
 };
 
 std::vector<ToolSchema> schemas_of(const Tools& tools) {
@@ -175,7 +184,7 @@ Task<std::optional<Failure>> EpisodePlay::generate(int32_t turn, int32_t max_tok
                  .sample = id.sample,
                  .attempt = id.attempt,
                  .turn = static_cast<uint32_t>(turn)}};
-  SampledSpan span(trajectory_, turn, executor_);
+  SampledSpan span(trajectory_, turn, executor_, *data_->activity);
   const std::optional<Result<Completion>> completion = co_await with_timeout(
       limit_from_seconds(limits_.generate_timeout_seconds), parts_.engine.generate(std::move(request), span));
   if (!completion) {
@@ -213,6 +222,9 @@ std::string EpisodePlay::turn_text() const {
 // Gives the last turn to the agent, and to the environment when no tool was called.
 Task<Result<EpisodePlay::Reaction>> EpisodePlay::react(int32_t turn) {
   std::string text = turn_text();
+  EpisodeActivity& activity = *data_->activity;
+  const int64_t begin = now();
+  activity.expect(TraceSpan::kTool, turn, begin);
   Result<AgentTurn> interpreted = co_await parts_.agent.interpret(text, world_.tools());
   if (!interpreted) co_return interpreted.failure();
   data_->record.tool_calls += interpreted->tool_calls;
@@ -221,9 +233,11 @@ Task<Result<EpisodePlay::Reaction>> EpisodePlay::react(int32_t turn) {
   messages.push_back(std::move(interpreted->message));
   std::vector<Message>& results = interpreted->tool_results;
   if (!results.empty()) {
+    activity.enter(TraceSpan::kTool, turn, begin);
     std::move(results.begin(), results.end(), std::back_inserter(messages));
     co_return Reaction{.messages = results.size()};
   }
+  activity.enter(TraceSpan::kStep, turn, begin);
   Action action{.turn = turn, .text = std::move(text), .content = messages.back().content};
   Result<Observation> next = co_await world_.step(std::move(action));
   if (!next) co_return next.failure();

@@ -79,7 +79,14 @@ EpisodeWorld::EpisodeWorld(const EnvironmentKind& kind, const WorldParts& parts,
     : kind_(kind), parts_(parts), data_(std::move(data)) {}
 
 Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
+  Executor& executor = co_await current_executor();
+  const auto enter = [&](TraceSpan what) {
+    if (data_->activity == nullptr) return;
+    data_->activity->enter(what, 0, executor.now().time_since_epoch().count());
+  };
+  enter(TraceSpan::kConstruct);
   if (std::optional<Failure> failure = make_environment()) co_return *std::move(failure);
+  enter(TraceSpan::kReset);
   Result<Observation> first =
       co_await call_outside(parts_.quarantine, environment_call("reset", parts_.limits.reset_timeout_seconds),
                             reset_environment(environment_, data_, seed));

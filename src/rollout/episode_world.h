@@ -11,6 +11,7 @@
 #include "environment/registry.h"
 #include "rollout/agent.h"
 #include "rollout/episode.h"
+#include "rollout/run_activity.h"
 
 namespace stoker {
 
@@ -20,7 +21,8 @@ struct EpisodeData {
   TaskRow task;
   std::vector<Message> messages;  // the whole conversation
   EpisodeRecord record;
-  size_t prompt_messages = 0;                     // of messages: before the first turn
+  EpisodeActivity* activity = nullptr;  // is told what the world does, if any; not by calls that outlive it
+  size_t prompt_messages = 0;           // of messages: before the first turn
   std::optional<Result<RewardResult>> own_score;  // of the environment
 };
 

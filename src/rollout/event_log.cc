@@ -14,8 +14,9 @@ namespace {
 constexpr std::array<const char*, 7> kEventNames = {"started",       "episode_finished", "trainer_ready",
                                                     "step_finished", "step_skipped",     "published",
                                                     "stop_requested"};
-constexpr std::array<const char*, 7> kDecisionNames = {
-    "start_episode", "cancel_episode", "consume_batch", "drop_group", "publish", "finish", "give_up"};
+constexpr std::array<const char*, 8> kDecisionNames = {"start_episode", "cancel_episode", "consume_batch",
+                                                       "drop_group",    "publish",        "finish",
+                                                       "give_up",       "set_aside"};
 
 template <typename Kind, size_t kCount>
 Kind kind_from_name(const std::array<const char*, kCount>& names, const std::string& name, const char* what) {
@@ -143,12 +144,14 @@ Json Decision::to_json() const {
     case DecisionKind::kStartEpisode:
     case DecisionKind::kCancelEpisode:
       add("episode", episode_name(episode));
+      if (delay != 0) add("delay", delay);
       break;
     case DecisionKind::kConsumeBatch:
       add("version", version);
       add("groups", to_array(groups));
       break;
     case DecisionKind::kDropGroup:
+    case DecisionKind::kSetAside:
       add("groups", to_array(groups));
       add("reason", reason);
       break;
@@ -170,6 +173,7 @@ Decision Decision::from_json(const Json& json) {
   if (const Json* groups = json.find("groups")) decision.groups = from_array(*groups);
   if (const Json* version = json.find("version")) decision.version = version->as_int();
   if (const Json* reason = json.find("reason")) decision.reason = reason->as_string();
+  if (const Json* delay = json.find("delay")) decision.delay = delay->as_int();
   return decision;
 }
 
@@ -182,14 +186,26 @@ Json ControllerOptions::to_json() const {
                        {"max_staleness", max_staleness},
                        {"stale_action", to_string(stale_action)},
                        {"batch_order", to_string(batch_order)},
+                       {"failures", Json::object({{"tool", to_string(failures.tool)},
+                                                  {"environment", to_string(failures.environment)},
+                                                  {"infrastructure", to_string(failures.infrastructure)},
+                                                  {"reward", to_string(failures.reward)},
+                                                  {"limit", to_string(failures.limit)}})},
                        {"max_attempts", max_attempts},
+                       {"retry_backoff_seconds", retry_backoff_seconds},
                        {"failed_members", to_string(failed_members)},
+                       {"max_refills", max_refills},
+                       {"min_scored", min_scored},
+                       {"max_task_failures", max_task_failures},
                        {"max_consecutive_drops", max_consecutive_drops},
                        {"end_ordinal", end_ordinal}});
 }
 
 ControllerOptions ControllerOptions::from_json(const Json& json) {
   const auto small = [&](const char* name) { return static_cast<int32_t>(json.at(name).as_int()); };
+  const auto action = [&](const char* name) {
+    return failure_action_from_name(json.at("failures").at(name).as_string());
+  };
   return {.total_steps = json.at("total_steps").as_int(),
           .groups_per_batch = small("groups_per_batch"),
           .group_size = small("group_size"),
@@ -198,8 +214,17 @@ ControllerOptions ControllerOptions::from_json(const Json& json) {
           .max_staleness = json.at("max_staleness").as_int(),
           .stale_action = stale_action_from_name(json.at("stale_action").as_string()),
           .batch_order = batch_order_from_name(json.at("batch_order").as_string()),
+          .failures = {.tool = action("tool"),
+                       .environment = action("environment"),
+                       .infrastructure = action("infrastructure"),
+                       .reward = action("reward"),
+                       .limit = action("limit")},
           .max_attempts = small("max_attempts"),
+          .retry_backoff_seconds = json.at("retry_backoff_seconds").as_double(),
           .failed_members = failed_member_policy_from_name(json.at("failed_members").as_string()),
+          .max_refills = small("max_refills"),
+          .min_scored = small("min_scored"),
+          .max_task_failures = small("max_task_failures"),
           .max_consecutive_drops = small("max_consecutive_drops"),
           .end_ordinal = json.at("end_ordinal").as_uint()};
 }

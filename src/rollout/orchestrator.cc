@@ -11,6 +11,8 @@
 #include "async/cancellation.h"
 #include "async/event.h"
 #include "async/scope.h"
+#include "async/sleep.h"
+#include "base/log.h"
 #include "rollout/event_log.h"
 
 namespace stoker {
@@ -31,23 +33,28 @@ struct Orchestrator::State {
         player(episode_player),
         tasks(task_source),
         engine(served),
-        controller(options.controller) {}
+        controller(options.controller),
+        activity(options.activity != nullptr ? *options.activity : own_activity) {}
 
   void emit(RunEvent event);
   void execute(Decision& decision);
-  void start_episode(const EpisodeId& id);
-  Task<> play_episode(EpisodeId id);
-  Task<EpisodeRecord> play_attempt(EpisodeId id);
+  void start_episode(const EpisodeId& id, Duration delay);
+  void drop_group(const Decision& decision);
+  Task<> play_episode(EpisodeId id, Duration delay);
+  Task<EpisodeRecord> play_attempt(EpisodeId id, Duration delay);
   void end_episode(const EpisodeId& id, std::optional<EpisodeRecord> record);
   void hand_over(const Decision& decision);
   void fail(std::exception_ptr exception);
   void stop();
+  int64_t now() const { return scope->executor().now().time_since_epoch().count(); }
 
   Options options;
   EpisodePlayer& player;
   const TaskSource& tasks;
   Engine& engine;
   Controller controller;
+  RunActivity own_activity;
+  RunActivity& activity;
 
   std::optional<Scope> scope;  // the episodes; empty before start
   std::map<EpisodeId, CancellationSource> running;
@@ -63,24 +70,25 @@ struct Orchestrator::State {
 
 // Gives the event to the controller, logs it and executes what was decided.
 void Orchestrator::State::emit(RunEvent event) {
-  event.time = scope->executor().now().time_since_epoch().count();
+  event.time = now();
   std::vector<Decision> decisions = controller.handle(event);
   if (options.event_log) options.event_log(event_log_line(event, decisions));
   for (Decision& decision : decisions) execute(decision);
+  activity.sample(controller, engine, event.time);
 }
 
 void Orchestrator::State::execute(Decision& decision) {
   switch (decision.kind) {
     case DecisionKind::kStartEpisode:
-      return start_episode(decision.episode);
+      return start_episode(decision.episode, Duration(decision.delay));
     case DecisionKind::kCancelEpisode:
       running.at(decision.episode).request(CancelReason::kRequested);
       return;
     case DecisionKind::kConsumeBatch:
       return hand_over(decision);
     case DecisionKind::kDropGroup:
-      groups.erase(decision.groups.at(0));
-      return;
+    case DecisionKind::kSetAside:
+      return drop_group(decision);
     case DecisionKind::kPublish:
       publication = decision.version;
       return;
@@ -96,21 +104,32 @@ void Orchestrator::State::execute(Decision& decision) {
   }
 }
 
-void Orchestrator::State::start_episode(const EpisodeId& id) {
+void Orchestrator::State::drop_group(const Decision& decision) {
+  const auto group = groups.find(decision.groups.at(0));
+  if (decision.kind == DecisionKind::kSetAside && group != groups.end() && group->second.task) {
+    log_warning("Task {} (ordinal {}) is set aside: {}.", group->second.task->id, group->first,
+                decision.reason);
+  }
+  activity.group_dropped(decision.groups.at(0), decision.reason, now());
+  if (group != groups.end()) groups.erase(group);
+}
+
+void Orchestrator::State::start_episode(const EpisodeId& id, Duration delay) {
   if (over) return;  // the run failed outside of the controller's knowledge
   GroupInProgress& group = groups[id.task_ordinal];
   if (group.episodes.empty()) {
     group.episodes.resize(static_cast<size_t>(options.controller.group_size));
     group.dispatch_version = engine.version();
+    activity.group_started(id.task_ordinal, now());
   }
   running.try_emplace(id, scope->token());
-  scope->spawn(play_episode(id), "episode " + id.to_string());
+  scope->spawn(play_episode(id, delay), "episode " + id.to_string());
 }
 
-Task<> Orchestrator::State::play_episode(EpisodeId id) {
+Task<> Orchestrator::State::play_episode(EpisodeId id, Duration delay) {
   std::optional<EpisodeRecord> record;
   try {
-    record = co_await with_cancellation(running.at(id).token(), play_attempt(id));
+    record = co_await with_cancellation(running.at(id).token(), play_attempt(id, delay));
   } catch (const Cancelled&) {
     // The record stays empty: nobody waits for what a cancelled attempt made.
   } catch (...) {
@@ -124,9 +143,10 @@ Task<> Orchestrator::State::play_episode(EpisodeId id) {
   }
 }
 
-Task<EpisodeRecord> Orchestrator::State::play_attempt(EpisodeId id) {
+Task<EpisodeRecord> Orchestrator::State::play_attempt(EpisodeId id, Duration delay) {
   // A group that was dropped before this began has cancelled it: `running` holds its source still.
   running.at(id).token().throw_if_requested();
+  if (delay > Duration::zero()) co_await sleep_for(delay);
   GroupInProgress& group = groups.at(id.task_ordinal);
   if (!group.task) group.task = tasks.task(id.task_ordinal);
   co_return co_await player.run(id, *group.task);
@@ -161,6 +181,7 @@ void Orchestrator::State::hand_over(const Decision& decision) {
                            .dispatch_version = group.dispatch_version,
                            .episodes = std::move(group.episodes)});
   }
+  activity.batch_taken(next, now());
   batch = std::move(next);
   changed.set();
 }
@@ -193,6 +214,7 @@ Task<> Orchestrator::start() {
   if (state.scope) throw internal_error("The orchestrator was started twice.");
   state.scope.emplace(co_await current_executor(), co_await current_cancellation());
   if (state.options.event_log) state.options.event_log(event_log_header(state.options.controller));
+  state.activity.started(state.options.first_version, state.now());
   state.emit({.kind = RunEventKind::kStarted,
               .version = state.options.first_version,
               .trained_batches = state.options.trained_batches,
@@ -203,11 +225,15 @@ Task<> Orchestrator::start() {
 Task<std::optional<RolloutBatch>> Orchestrator::next_batch() {
   State& state = *state_;
   if (!state.scope) throw internal_error("The orchestrator was asked for a batch before it was started.");
-  if (!state.over && !state.batch) state.emit({.kind = RunEventKind::kTrainerReady});
+  if (!state.over && !state.batch) {
+    state.activity.learner_waits(state.now());
+    state.emit({.kind = RunEventKind::kTrainerReady});
+  }
   while (!state.batch && !state.over && !state.failure) {
     state.changed.reset();
     co_await state.changed.wait();
   }
+  if (!state.batch) state.activity.learner_idle(state.now());
   if (state.failure) std::rethrow_exception(state.failure);
   co_return std::exchange(state.batch, std::nullopt);
 }
@@ -215,18 +241,22 @@ Task<std::optional<RolloutBatch>> Orchestrator::next_batch() {
 Task<> Orchestrator::step_finished(WeightsPtr weights) {
   State& state = *state_;
   state.weights = std::move(weights);
+  state.activity.learner_idle(state.now());
   state.emit({.kind = RunEventKind::kStepFinished, .version = state.weights->version()});
   while (const std::optional<int64_t> version = std::exchange(state.publication, std::nullopt)) {
+    state.activity.learner_publishes(*version, state.now());
     const Result<Done> published = co_await state.engine.publish(state.weights);
     if (!published) {
       throw internal_error(fmt::format("The engine refused the weights of version {}: {}", *version,
                                        published.failure().message));
     }
+    state.activity.published(*version, state.now());
     state.emit({.kind = RunEventKind::kPublished, .version = *version});
   }
 }
 
 void Orchestrator::step_skipped() {
+  state_->activity.learner_idle(state_->now());
   if (!state_->over) state_->emit({.kind = RunEventKind::kStepSkipped});
 }
 

@@ -12,6 +12,7 @@
 #include "rollout/controller.h"
 #include "rollout/episode_player.h"
 #include "rollout/group.h"
+#include "rollout/run_activity.h"
 
 namespace stoker {
 
@@ -38,6 +39,7 @@ class Orchestrator {
         event_log;  // each line of the event log (event_log.h); may be empty
     // Each attempt that ended, failed ones included, cancelled ones not; may be empty.
     std::function<void(const EpisodeRecord&)> episode_finished;
+    RunActivity* activity = nullptr;  // is told what happens, if any; must outlive the object
   };
 
   // References must outlive the object. Starts nothing; `start` does.

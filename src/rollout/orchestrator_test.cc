@@ -55,7 +55,7 @@ class FakePlayer final : public EpisodePlayer {
     co_await sleep_for(milliseconds(1 + random.below(1000)));
     if (id.task_ordinal == throws_at) throw internal_error("A promise was broken.");
     if (id.task_ordinal == hangs_at) co_await sleep_for(seconds(1'000'000));
-    if (random.uniform() < failure_share) {
+    if (random.uniform() < failure_share || id.task_ordinal == fails_at) {
       record.failure = Failure{FailureClass::kEnvironment, "planted", "planted"};
     } else {
       record.reward = random.uniform();
@@ -68,6 +68,7 @@ class FakePlayer final : public EpisodePlayer {
 
   double failure_share = 0;
   uint64_t throws_at = UINT64_MAX;
+  uint64_t fails_at = UINT64_MAX;
   uint64_t hangs_at = UINT64_MAX;
 
  private:
@@ -108,6 +109,7 @@ struct RunResult {
 struct RunSetup {
   Orchestrator::Options options;
   double failure_share = 0;
+  uint64_t fails_at = UINT64_MAX;
   Duration step_time = milliseconds(300);
   Duration publish_time = milliseconds(50);
   uint64_t seed = 1;
@@ -141,6 +143,7 @@ Task<> whole_run(RunSetup* setup, RunResult* run) {
                         {.publish_latency = setup->publish_time});
   FakePlayer player(engine, setup->seed);
   player.failure_share = setup->failure_share;
+  player.fails_at = setup->fails_at;
   CountingTasks tasks;
   setup->options.event_log = [run](const Json& line) { run->log.push_back(line); };
   Orchestrator orchestrator(setup->options, player, tasks, engine);
@@ -205,6 +208,30 @@ TEST(Orchestrator, AsynchronousRunsTrainEachGroupOnceAndReplay) {
     EXPECT_EQ(replay_event_log(result.log).difference, std::nullopt);
     if (HasFailure()) return;
   }
+}
+
+TEST(Orchestrator, RetriesWaitForTheirBackoffAndTheRunIsOtherwiseTheSame) {
+  RunSetup setup{.options = {.controller = small_options(0)}, .failure_share = 0.3};
+  const RunResult at_once = run_simulated_once(7, setup);
+  setup.options.controller.retry_backoff_seconds = 20;
+  const RunResult later = run_simulated_once(7, setup);
+  EXPECT_EQ(later.batches, at_once.batches);
+  EXPECT_EQ(later.episodes.size(), at_once.episodes.size());
+  const auto last_time = [](const RunResult& run) { return run.log.back().at("time").as_int(); };
+  EXPECT_GT(last_time(later), last_time(at_once) + 20'000'000'000);
+  EXPECT_EQ(replay_event_log(later.log).difference, std::nullopt);
+}
+
+TEST(Orchestrator, ATaskThatAlwaysFailsIsSetAsideAndItsPlaceIsTaken) {
+  RunSetup setup{.options = {.controller = small_options(1)}, .failure_share = 0};
+  setup.options.controller.max_task_failures = 2;
+  setup.fails_at = 4;
+  const RunResult result = run_simulated_once(3, setup);
+  EXPECT_EQ(result.trained, 6);
+  for (const auto& batch : result.batches) {
+    for (uint64_t ordinal : batch) EXPECT_NE(ordinal, 4u);
+  }
+  EXPECT_EQ(replay_event_log(result.log).difference, std::nullopt);
 }
 
 TEST(Orchestrator, TheSameScheduleGivesTheSameLog) {

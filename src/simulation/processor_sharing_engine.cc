@@ -89,7 +89,8 @@ Task<Result<Done>> ProcessorSharingEngine::publish(WeightsPtr weights) {
 
 EngineStatistics ProcessorSharingEngine::statistics() const {
   return {.running_requests = static_cast<int64_t>(jobs_.size()),
-          .sampled_tokens = static_cast<int64_t>(generated_)};
+          .sampled_tokens = static_cast<int64_t>(generated_),
+          .busy_seconds = generated_ / options_.tokens_per_second};
 }
 
 double ProcessorSharingEngine::generated_tokens() {

@@ -28,6 +28,7 @@ class ProcessorSharingEngine final : public Engine {
   Task<Result<std::vector<float>>> score(std::vector<int32_t> tokens, float temperature) override;
   Task<Result<Done>> publish(WeightsPtr weights) override;
   int64_t version() const override { return version_; }
+  // busy_seconds: what was generated over the capacity.
   EngineStatistics statistics() const override;
 
   // Tokens generated up to this moment, by all sequences.

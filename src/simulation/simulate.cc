@@ -59,8 +59,13 @@ class InFlight {
 // Plays episodes that only take time: each turn generates and then waits for a tool.
 class TimedPlayer final : public EpisodePlayer {
  public:
-  TimedPlayer(const Scenario& scenario, Workload& workload, Engine& engine, InFlight& in_flight)
-      : scenario_(scenario), workload_(workload), engine_(engine), in_flight_(in_flight) {}
+  TimedPlayer(const Scenario& scenario, Workload& workload, Engine& engine, InFlight& in_flight,
+              RunActivity& activity)
+      : scenario_(scenario),
+        workload_(workload),
+        engine_(engine),
+        in_flight_(in_flight),
+        activity_(activity) {}
 
   Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory>) override {
     in_flight_.change(1);
@@ -68,20 +73,27 @@ class TimedPlayer final : public EpisodePlayer {
       InFlight& in_flight;
       ~Leave() { in_flight.change(-1); }
     } leave{in_flight_};
+    Executor& executor = co_await current_executor();
+    const auto now = [&] { return executor.now().time_since_epoch().count(); };
+    EpisodeActivity activity(executor, &activity_, id, false);
     const double scale = workload_.scale(id.task_ordinal, id.sample);
     EpisodeRecord record{.id = id, .task_id = std::move(task.id)};
     record.trajectory.append(SpanKind::kPrompt, 0, std::vector<int32_t>{0});
     TrajectorySink sink(record.trajectory);
     for (int turn = 0; turn < scenario_.turns; ++turn) {
       record.trajectory.begin_sampled(turn);
+      activity.enter(TraceSpan::kDecode, turn, now());
       GenerateRequest request{.tokens = {0}};
       request.stop.max_tokens =
           std::max(1, static_cast<int32_t>(std::lround(scale * scenario_.tokens / scenario_.turns)));
       const Result<Completion> completion = co_await engine_.generate(std::move(request), sink);
       record.trajectory.close_sampled(completion->stop_reason);
+      activity.enter(TraceSpan::kTool, turn, now());
       co_await sleep_for(from_seconds(scale * scenario_.tool_seconds / scenario_.turns));
     }
     record.reward = 1;
+    record.end_time = now();
+    activity.finish(record);
     co_return record;
   }
 
@@ -90,6 +102,7 @@ class TimedPlayer final : public EpisodePlayer {
   Workload& workload_;
   Engine& engine_;
   InFlight& in_flight_;
+  RunActivity& activity_;
 };
 
 // Weights that carry nothing but a version.
@@ -133,15 +146,17 @@ double longest_tenth(const Scenario& scenario) {
 
 class Simulation {
  public:
-  explicit Simulation(const Scenario& scenario)
+  Simulation(const Scenario& scenario, Tracer* tracer)
       : scenario_(scenario),
         executor_(static_cast<uint64_t>(scenario.seed)),
         workload_(scenario.law, scenario.sample_cv, scenario.group_size,
                   static_cast<uint64_t>(scenario.seed)),
         engine_(engine_options(scenario), executor_),
         in_flight_(executor_),
-        player_(scenario_, workload_, engine_, in_flight_),
-        orchestrator_({.controller = controller_options(scenario)}, player_, tasks_, engine_),
+        activity_(tracer),
+        player_(scenario_, workload_, engine_, in_flight_, activity_),
+        orchestrator_({.controller = controller_options(scenario), .activity = &activity_}, player_, tasks_,
+                      engine_),
         longest_(longest_tenth(scenario)) {}
 
   SimulationResult run() {
@@ -231,6 +246,7 @@ class Simulation {
   Workload workload_;
   ProcessorSharingEngine engine_;
   InFlight in_flight_;
+  RunActivity activity_;
   TimedPlayer player_;
   NumberedTasks tasks_;
   Orchestrator orchestrator_;
@@ -247,7 +263,9 @@ class Simulation {
 
 }  // namespace
 
-SimulationResult simulate(const Scenario& scenario) { return Simulation(scenario).run(); }
+SimulationResult simulate(const Scenario& scenario, Tracer* tracer) {
+  return Simulation(scenario, tracer).run();
+}
 
 MetricMap to_metrics(const SimulationResult& result) {
   return {{"virtual_seconds", result.virtual_seconds},

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/metrics.h"
+#include "base/trace.h"
 #include "simulation/scenario.h"
 
 namespace stoker {
@@ -27,7 +28,8 @@ struct SimulationResult {
 // Runs the orchestrator and its controller on a virtual clock against a processor-sharing engine, episodes
 // that follow the law, and a learner that takes train_seconds. The same scenario gives the same result on
 // every machine.
-SimulationResult simulate(const Scenario& scenario);
+// `tracer` takes the run's trace, in virtual time; may be null.
+SimulationResult simulate(const Scenario& scenario, Tracer* tracer = nullptr);
 
 // Names and values, for reports.
 MetricMap to_metrics(const SimulationResult& result);

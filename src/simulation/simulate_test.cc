@@ -4,6 +4,9 @@
 
 #include "base/error.h"
 #include "base/testing/test_folder.h"
+#include "observe/perfetto_writer.h"
+#include "observe/trace_files.h"
+#include "observe/trace_summary.h"
 
 namespace stoker {
 namespace {
@@ -44,6 +47,49 @@ TEST(Simulate, TheMeanLagIsTheDepthAndNothingBeatsTheCeiling) {
     EXPECT_GT(result.trajectories_per_hour, before);
     before = result.trajectories_per_hour;
   }
+}
+
+TraceSummary trace_of(const Scenario& scenario, SimulationResult* result) {
+  const TestFolder folder;
+  {
+    PerfettoWriter writer(folder.path(), {});
+    *result = simulate(scenario, &writer);
+  }
+  const ControllerOptions options = controller_options(scenario);
+  return summarize_trace(trace_files(folder.path()),
+                         {.groups_per_batch = options.groups_per_batch,
+                          .group_size = options.group_size,
+                          .max_concurrent_episodes = options.max_concurrent_episodes,
+                          .max_ahead = options.max_ahead,
+                          .shared_cores = false});
+}
+
+// Follows the advice and compares what came of it with what was predicted.
+TEST(TraceSummary, TheAdviceForASimulatedRunGivesAboutWhatItPredicts) {
+  for (const char* law : {"constant", "lognormal"}) {
+    SCOPED_TRACE(law);
+    Scenario scenario = short_scenario(law, 0);
+    scenario.max_concurrent_episodes = 512;
+    SimulationResult before, after;
+    const TraceAdvice advice = trace_of(scenario, &before).advice;
+    ASSERT_EQ(advice.knob, "rollout.max_ahead") << advice.sentence;
+    scenario.max_ahead = static_cast<int>(advice.setting);
+    trace_of(scenario, &after);
+    const double gain = after.trajectories_per_hour / before.trajectories_per_hour - 1;
+    EXPECT_LT(gain, 1.15 * advice.gain) << advice.sentence;
+    EXPECT_GT(gain, 0.6 * advice.gain) << advice.sentence;
+  }
+}
+
+TEST(TraceSummary, ATracedRunIsTheSameRun) {
+  const Scenario scenario = short_scenario("bimodal", 2);
+  SimulationResult traced;
+  const TraceSummary summary = trace_of(scenario, &traced);
+  EXPECT_EQ(traced.schedule_digest, simulate(scenario).schedule_digest);
+  EXPECT_EQ(summary.steps, scenario.steps);
+  EXPECT_EQ(summary.versions, scenario.steps + 1);
+  EXPECT_EQ(summary.episode_spans.at("tool").count, summary.episode_spans.at("decode").count);
+  EXPECT_NEAR(summary.learner_spans.at("train").mean, scenario.train_seconds, 1e-3);
 }
 
 TEST(Simulate, TheSameScenarioGivesTheSameRun) {

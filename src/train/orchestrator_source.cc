@@ -11,7 +11,9 @@ void OrchestratorSource::add_metrics(const RolloutBatch& batch, MetricMap& metri
   metrics["queue/running_episodes"] = controller.running_episodes();
   metrics["rollout/dropped_groups"] = static_cast<double>(controller.dropped_groups());
   metrics["rollout/stale_groups"] = static_cast<double>(controller.stale_groups());
+  metrics["rollout/set_aside_tasks"] = static_cast<double>(controller.set_aside_tasks());
   metrics["rollout/retried_episodes"] = static_cast<double>(controller.retried_episodes());
+  metrics["rollout/refilled_episodes"] = static_cast<double>(controller.refilled_episodes());
   metrics["rollout/late_events"] = static_cast<double>(controller.late_events());
   if (runner_ != nullptr) {
     metrics["environment/abandoned"] = static_cast<double>(runner_->abandoned_environments());
