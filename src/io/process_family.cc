@@ -15,7 +15,11 @@ extern "C" {  // glibc 2.36 forgets it
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <random>
+#include <sstream>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "io/spawn.h"
@@ -24,25 +28,27 @@ namespace stoker {
 namespace {
 
 // $1: what the markers of the family start with. Reading ends when Stoker has ended, whatever way; then what
-// carries the marker is killed until nothing does. Signals to Stoker's terminal must not end it before.
+// carries the marker is killed until nothing has for a second: one look misses who is just becoming another
+// program, for its environment is empty then. Signals to Stoker's terminal must not end it before.
 constexpr const char* kWatchdogScript = R"(
 trap '' HUP INT QUIT TERM
 while read -r line; do :; done
-for try in 1 2 3 4 5 6 7 8 9 10; do
-  files=$(grep -l -s -z -F "$1" /proc/[0-9]*/environ)
-  [ -n "$files" ] || exit 0
-  for file in $files; do
-    process=${file#/proc/}
+looks=0 quiet=0
+while [ $quiet -lt 10 ] && [ $looks -lt 100 ]; do
+  looks=$((looks + 1)) quiet=$((quiet + 1))
+  for file in $(grep -l -s -z -F "$1" /proc/[0-9]*/environ); do
+    quiet=0 process=${file#/proc/}
     kill -9 "${process%/environ}" 2>/dev/null
   done
+  sleep 0.1
 done
 )";
 
-// The first `limit` bytes of a process's environment; empty when it may not be read.
-std::string environment_of(const char* process) {
+// The first bytes of a file of a process, at most 2 MB; nothing when it may not be opened.
+std::optional<std::string> read_of(const char* process, const char* name) {
   constexpr size_t kLimit = size_t{1} << 21;
-  const Descriptor file(::open(fmt::format("/proc/{}/environ", process).c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return "";
+  const Descriptor file(::open(fmt::format("/proc/{}/{}", process, name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return std::nullopt;
   std::string text;
   char buffer[16384];
   while (text.size() < kLimit) {
@@ -52,6 +58,36 @@ std::string environment_of(const char* process) {
     text.append(buffer, static_cast<size_t>(got));
   }
   return text;
+}
+
+// Whether execve has taken the process's environment and not set the next one yet: it has memory (no zombie,
+// no thread of the kernel), and the place of its environment is not known. proc(5), fields 23 and 51 of stat.
+bool between_programs(const char* process) {
+  const std::string stat = read_of(process, "stat").value_or("");
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string value;
+  bool has_memory = false, has_environment = true;
+  for (int field = 3; fields >> value; ++field) {
+    if (field == 23) has_memory = value != "0";
+    if (field == 51) has_environment = value != "0";
+  }
+  return has_memory && !has_environment;
+}
+
+// A process's environment; empty when it may not be read. Waits for one that is being set, at most 50 ms.
+std::string environment_of(const char* process) {
+  constexpr int kTries = 250;
+  for (int i = 0; i < kTries; ++i) {
+    std::optional<std::string> text = read_of(process, "environ");
+    if (!text) return "";
+    if (!text->empty()) return std::move(*text);
+    // What was opened before an execve is empty after it: only what is empty the second time is without one.
+    if (i > 0 && !between_programs(process)) return "";
+    if (i > 0) ::usleep(200);
+  }
+  return "";
 }
 
 // `variable`: "NAME=marker", followed by the end of the variable unless the marker ends with '.'.
