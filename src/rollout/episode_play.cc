@@ -44,7 +44,11 @@ class SampledSpan final : public TokenSink {
   }
   void started() override { activity_.enter(TraceSpan::kPrefill, turn_, now()); }
   void accept(const SampledToken& token) override {
-    if (!std::exchange(decoding_, true)) activity_.enter(TraceSpan::kDecode, turn_, now());
+    if (std::exchange(decoding_, true)) {
+      activity_.progress(now());
+    } else {
+      activity_.enter(TraceSpan::kDecode, turn_, now());
+    }
     trajectory_.append_sampled(token.id, token.log_probability, token.version, token.mixed);
   }
   void close(StopReason reason) {

@@ -24,7 +24,7 @@ struct ActiveEpisode {
   bool evaluation = false;
   TraceSpan awaits = TraceSpan::kEpisode;  // what it does
   int32_t turn = 0;                        // counted from 0
-  int64_t since = 0;                       // ns of the Executor clock
+  int64_t since = 0;                       // when that began or last progressed, ns of the Executor clock
 
   // "episode 17.3, turn 2, in its tool calls for 431 s".
   std::string describe(int64_t now) const;
@@ -56,7 +56,8 @@ class RunActivity {
   void sample(const Controller& controller, const Engine& engine, int64_t time);
   static constexpr int64_t kSampleInterval = 100'000'000;
 
-  // Episodes that do the same since at least `seconds`, those that began first coming first. O(episodes).
+  // Episodes that do the same without progress since at least `seconds`, those that began first coming first.
+  // O(episodes).
   std::vector<ActiveEpisode> stuck_since(double seconds, int64_t now) const;
 
  private:
@@ -97,6 +98,8 @@ class EpisodeActivity : public ListHook<EpisodeActivity> {
   // becomes a span of its own only when it lasts a millisecond.
   void expect(TraceSpan what, int32_t turn, int64_t time);
   void leave(int64_t time);
+  // What it entered goes on and has got further: a token came. It is not stuck.
+  void progress(int64_t time) { since_ = time; }
   void finish(const EpisodeRecord& record);
 
   ActiveEpisode state() const {
@@ -117,7 +120,7 @@ class EpisodeActivity : public ListHook<EpisodeActivity> {
   bool ended_ = false;
   TraceSpan doing_ = TraceSpan::kEpisode;
   int32_t turn_ = 0;
-  int64_t since_ = 0;
+  int64_t since_ = 0;  // of `doing_`, or of its last progress
   TraceTrack track_;
 };
 

@@ -213,6 +213,23 @@ TEST(StallWatch, NamesEpisodeTurnAndWhatItAwaitsOnce) {
   EXPECT_EQ(sentences, (std::vector<std::string>{"episode 7.0, turn 1, in its environment's step for 20 s"}));
 }
 
+TEST(StallWatch, ALongDecodeIsNotStuckWhileTokensCome) {
+  for (const int seconds : {4, 30}) {
+    FaultyEnvironmentKind kind([](const TaskRow&, int32_t) { return FaultPlan{.turns = 1}; });
+    RunActivity activity;
+    EpisodeRig rig(kind, call_first, {.activity = &activity});
+    rig.raw = [&](const GenerateRequest&) {
+      return ScriptedAnswer{.tokens = rig.tokenizer->encode_with_special("some words to say here<|im_end|>"),
+                            .token_interval = std::chrono::seconds(seconds)};
+    };
+    Executor& executor = rig.own(std::make_unique<SimulatedExecutor>(0));
+    std::vector<std::string> sentences;
+    run(executor, run_scope(&play_watched, &rig.runner(), &activity, &sentences));
+    EXPECT_GE(executor.now().time_since_epoch(), std::chrono::seconds(24));
+    EXPECT_EQ(sentences.empty(), seconds == 4) << ::testing::PrintToString(sentences);
+  }
+}
+
 Task<> keep_many(Scope& scope, RunActivity* activity, std::vector<std::string>* sentences) {
   Executor& executor = co_await current_executor();
   scope.spawn(watch_for_stalls(*activity, {.stall_seconds = 4, .most_sentences = 2},

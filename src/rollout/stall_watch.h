@@ -9,7 +9,8 @@
 namespace stoker {
 
 struct StallWatchOptions {
-  double stall_seconds = 120;  // an episode that does the same for so long is stuck; may be infinite: none is
+  // An episode that does the same for so long without progress is stuck; may be infinite: none is.
+  double stall_seconds = 120;
   int32_t most_sentences = 5;  // at once; of the others only the number is told
 };
 
