@@ -42,6 +42,7 @@ void add_figures(const TraceSummary& summary, FigureReport& report) {
   report.add("steps", static_cast<double>(summary.steps), "steps");
   report.add("seconds", summary.window, "s");
   report.add("learner_utilisation", summary.learner_busy, "share");
+  report.add("learner_compute", summary.learner_compute, "share");
   report.add("engine_utilisation", summary.engine_busy, "share");
   report.add("episodes_in_flight", summary.running_mean, "episodes");
   const auto add_spans = [&](const char* prefix, const std::map<std::string, SpanTimes>& spans) {

@@ -130,8 +130,9 @@ class PerfettoWriterTest : public testing::Test {
  protected:
   std::vector<TraceSlice> slices() const {
     std::vector<TraceSlice> slices;
-    read_trace(trace_files(folder_.path()),
-               {.slice = [&](const TraceSlice& slice) { slices.push_back(slice); }, .count = {}});
+    read_trace(
+        trace_files(folder_.path()),
+        {.slice = [&](const TraceSlice& slice) { slices.push_back(slice); }, .count = {}, .start_ended = {}});
     return slices;
   }
 
@@ -179,7 +180,7 @@ TEST_F(PerfettoWriterTest, AnIndependentReaderGetsBackWhatWasWritten) {
           "5100 learner begin train flows 1", "9100 learner end flows 0"}));
 }
 
-// goldens/make.sh checks that Perfetto's own message classes read this file as goldens/trace.txt.
+// goldens/make.sh checks that Perfetto's own message classes read this file as goldens/small.txt.
 TEST_F(PerfettoWriterTest, WritesTheRecordedTraceByteForByte) {
   {
     PerfettoWriter writer(folder_.path(), {});
@@ -251,17 +252,38 @@ TEST_F(PerfettoWriterTest, AResumedRunGoesOnBehindTheFilesThatAreThere) {
     PerfettoWriter writer(folder_.path(), {});
     const TraceTrack track = writer.open_track("learner");
     flows[start] = writer.flow_of(track);
-    writer.begin(track, TraceSpan::kTrain, 10 + start);
-    if (start == 1) writer.end(track, 20);
+    const int64_t time = 1000 * start;
+    writer.begin(track, TraceSpan::kTrain, time + 10);
+    writer.count(TraceCounter::kLag, time + 14, 1);
+    if (start == 1) writer.end(track, time + 20);
   }
   EXPECT_NE(flows[0], flows[1]);
   EXPECT_EQ(trace_files(folder_.path()).size(), 2u);
   const std::vector<TraceSlice> all = slices();
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_FALSE(all[0].open);
-  EXPECT_TRUE(all[1].open);  // the killed run's
-  EXPECT_EQ(all[1].begin, 10);
-  EXPECT_EQ(all[1].end, 20);
+  EXPECT_TRUE(all[0].open);  // of the start that was killed, at whose last time it ends
+  EXPECT_EQ(all[0].begin, 10);
+  EXPECT_EQ(all[0].end, 14);
+  EXPECT_FALSE(all[1].open);
+  EXPECT_EQ(all[1].begin, 1010);
+  EXPECT_EQ(all[1].end, 1020);
+}
+
+TEST_F(PerfettoWriterTest, EachStartOfARunIsToldOfByItself) {
+  for (int64_t start = 0; start < 3; ++start) {
+    PerfettoWriter writer(folder_.path(), {.max_file_bytes = 600});
+    for (int64_t i = 0; i < 20; ++i) writer.count(TraceCounter::kLag, i, static_cast<double>(start));
+  }
+  EXPECT_GT(trace_files(folder_.path()).size(), 4u);
+  std::vector<int> counts(1);
+  read_trace(trace_files(folder_.path()), {.slice = {},
+                                           .count =
+                                               [&](const std::string&, int64_t, double value) {
+                                                 EXPECT_EQ(value, static_cast<double>(counts.size() - 1));
+                                                 ++counts.back();
+                                               },
+                                           .start_ended = [&] { counts.push_back(0); }});
+  EXPECT_EQ(counts, (std::vector<int>{20, 20, 20, 0}));
 }
 
 TEST_F(PerfettoWriterTest, ACutFileGivesItsWholePackets) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
 
@@ -39,13 +40,21 @@ class TraceRun {
     }
   }
 
-  void finish() {
+  // Ends the present start of the run: nothing more comes on its tracks.
+  void end_start() {
+    if (!start_) return;
     for (auto& [uuid, track] : tracks_) {
       while (!track.open.empty()) close(track, last_time_, true);
     }
+    std::erase_if(tracks_, [this](const auto& entry) { return start_of(entry.first) == *start_; });
+    start_.reset();
+    if (visitor_.start_ended) visitor_.start_ended();
   }
 
  private:
+  // Which start of the run wrote a track: the number of the last file that was there before.
+  static uint64_t start_of(uint64_t uuid) { return uuid >> 32; }
+
   struct Event {
     uint32_t type = 0;
     uint64_t track = 0;
@@ -181,6 +190,11 @@ class TraceRun {
   }
 
   void take(Event event, int64_t time) {
+    if (start_ != start_of(event.track)) {
+      end_start();
+      start_ = start_of(event.track);
+      last_time_ = time;
+    }
     last_time_ = std::max(last_time_, time);
     Track& track = tracks_[event.track];
     if (event.type == kCounterValue) {
@@ -219,7 +233,8 @@ class TraceRun {
   const TraceVisitor& visitor_;
   std::map<uint64_t, std::string> names_;
   std::map<uint64_t, Track> tracks_;
-  int64_t last_time_ = 0;
+  std::optional<uint64_t> start_;
+  int64_t last_time_ = 0;  // of the start
 };
 
 }  // namespace
@@ -237,7 +252,7 @@ void read_trace(std::span<const std::filesystem::path> files, const TraceVisitor
           fmt::format("{} is no trace that this program wrote: {}.", file.string(), error.what()));
     }
   }
-  run.finish();
+  run.end_start();
 }
 
 }  // namespace stoker

@@ -41,6 +41,51 @@ std::map<std::string, SpanTimes> times_of(std::map<std::string, Durations>& dura
   return times;
 }
 
+// How the engine's busy seconds lie against what the learner does, in one start of a run.
+class Sharing {
+ public:
+  void learner_works(int64_t begin, int64_t end) { work_.emplace_back(begin, end); }
+  void engine_counted(int64_t time, double busy_seconds) { counts_.emplace_back(time, busy_seconds); }
+
+  struct Seconds {
+    double covered = 0;  // between the first count and the last
+    double engine = 0;   // busy in them
+    double learner = 0;  // at work in them
+    double both = 0;     // of `engine`, while the learner was at work: spread evenly from count to count
+
+    void add(const Seconds& other) {
+      covered += other.covered;
+      engine += other.engine;
+      learner += other.learner;
+      both += other.both;
+    }
+  };
+  Seconds seconds() const {
+    Seconds sums;
+    auto next = work_.begin();
+    for (size_t i = 1; i < counts_.size(); ++i) {
+      const auto [begin, before] = counts_[i - 1];
+      const auto [end, after] = counts_[i];
+      if (end <= begin) continue;
+      while (next != work_.end() && next->second <= begin) ++next;
+      int64_t work = 0;
+      for (auto at = next; at != work_.end() && at->first < end; ++at) {
+        work += std::min(at->second, end) - std::max(at->first, begin);
+      }
+      const auto length = static_cast<double>(end - begin);
+      sums.add({.covered = length * 1e-9,
+                .engine = after - before,
+                .learner = static_cast<double>(work) * 1e-9,
+                .both = (after - before) * static_cast<double>(work) / length});
+    }
+    return sums;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, int64_t>> work_;   // in order, none overlap
+  std::vector<std::pair<int64_t, double>> counts_;  // in order
+};
+
 // Gathers what the summary is made of while the trace is read.
 class Gathering {
  public:
@@ -51,7 +96,7 @@ class Gathering {
     } else if (slice.track_name.starts_with("episode ")) {
       add_episode(slice);
     } else if (slice.track_name.starts_with("evaluation ")) {
-      if (slice.depth == 0) summary_.evaluation_seconds += slice.seconds();
+      if (slice.depth == 0 && !slice.open) summary_.evaluation_seconds += slice.seconds();
     } else if (slice.track_name.starts_with("group ")) {
       add_group(slice);
     }
@@ -65,17 +110,21 @@ class Gathering {
       }
       running_ = {time, value};
     } else if (counter == to_string(TraceCounter::kEngineBusySeconds)) {
-      // A resumed run counts from zero again.
-      if (busy_ && value >= busy_->second) {
-        busy_seconds_ += value - busy_->second;
-        busy_time_ += static_cast<double>(time - busy_->first) * 1e-9;
-      }
-      busy_ = {time, value};
+      sharing_.engine_counted(time, value);
     }
   }
 
+  // The next start of the run has its own clock of work: no time passes between the two.
+  void end_start() {
+    if (learner_begin_) summary_.window += static_cast<double>(learner_end_ - *learner_begin_) * 1e-9;
+    learner_begin_.reset();
+    running_.reset();
+    shared_.add(std::exchange(sharing_, {}).seconds());
+    parts_.clear();
+    waits_.clear();
+  }
+
   TraceSummary finish() {
-    summary_.window = learner_begin_ ? static_cast<double>(learner_end_ - *learner_begin_) * 1e-9 : 0;
     summary_.episode_spans = times_of(episode_);
     summary_.group_spans = times_of(group_);
     summary_.learner_spans = times_of(learner_);
@@ -85,42 +134,55 @@ class Gathering {
       summary_.learner_busy =
           (summary_.learner_spans["train"].total + summary_.learner_spans["publish"].total) / summary_.window;
     }
-    if (busy_time_ > 0) summary_.engine_busy = busy_seconds_ / busy_time_;
+    if (shared_.covered > 0) summary_.engine_busy = std::min(1.0, shared_.engine / shared_.covered);
+    const double others = shared_.learner > 0 ? std::min(1.0, shared_.both / shared_.learner) : 0;
+    summary_.learner_compute = std::min(summary_.learner_busy * (1 - others), 1 - summary_.engine_busy);
     if (running_time_ > 0) summary_.running_mean = running_integral_ / running_time_;
     return std::move(summary_);
   }
 
  private:
   void add_learner(const TraceSlice& slice) {
+    if (slice.open) return;
     if (learner_begin_ && slice.begin > learner_end_) {
       learner_["other"].add(static_cast<double>(slice.begin - learner_end_) * 1e-9);
     }
     learner_[slice.name].add(slice.seconds());
-    learner_begin_ = std::min(learner_begin_.value_or(slice.begin), slice.begin);
-    learner_end_ = std::max(learner_end_, slice.end);
+    if (slice.name != to_string(TraceSpan::kNextBatch)) sharing_.learner_works(slice.begin, slice.end);
+    if (!learner_begin_) learner_begin_ = slice.begin;
+    learner_end_ = slice.end;
   }
 
   void add_episode(const TraceSlice& slice) {
     if (slice.depth > 0) {
-      episode_[slice.name].add(slice.seconds());
-      parts_[slice.track][slice.name] += slice.seconds();
+      parts_[slice.track].emplace_back(slice.name, slice.seconds());
       return;
     }
     TailEpisode episode{.name = slice.track_name,
                         .seconds = slice.seconds(),
                         .outcome = slice.open ? "running" : "",
-                        .parts = std::move(parts_[slice.track])};
-    parts_.erase(slice.track);
+                        .parts = {}};
+    const auto parts = parts_.extract(slice.track);
+    if (parts) {
+      for (const auto& [name, seconds] : parts.mapped()) {
+        episode.parts[name] += seconds;
+        if (!slice.open) episode_[name].add(seconds);
+      }
+    }
     for (const auto& [name, text] : slice.texts) {
       if (name == "outcome") episode.outcome = text;
     }
     ++summary_.outcomes[episode.outcome];
+    if (!slice.open) add_whole(episode);
+    keep_if_long(std::move(episode));
+  }
+
+  void add_whole(const TailEpisode& episode) {
     summary_.episode_seconds += episode.seconds;
     episode_["episode"].add(episode.seconds);
     double known = 0;
     for (const auto& [name, seconds] : episode.parts) known += seconds;
     episode_["other"].add(std::max(0.0, episode.seconds - known));
-    keep_if_long(std::move(episode));
   }
 
   void keep_if_long(TailEpisode episode) {
@@ -133,6 +195,7 @@ class Gathering {
   }
 
   void add_group(const TraceSlice& slice) {
+    if (slice.open) return;
     if (slice.name == to_string(TraceSpan::kWait)) {
       waits_[slice.track] = slice.seconds();
       group_["wait"].add(slice.seconds());
@@ -148,13 +211,16 @@ class Gathering {
   TraceSummary summary_;
   std::map<std::string, Durations> episode_, group_, learner_;
   Durations ready_;
-  std::map<uint64_t, std::map<std::string, double>> parts_;  // of episodes that are not closed, by track
-  std::map<uint64_t, double> waits_;                         // of groups, by track
+  // Of the present start: parts of episodes that are not closed, and waits of groups, by track.
+  std::map<uint64_t, std::vector<std::pair<std::string, double>>> parts_;
+  std::map<uint64_t, double> waits_;
   std::optional<int64_t> learner_begin_;
   int64_t learner_end_ = 0;
-  std::optional<std::pair<int64_t, double>> running_, busy_;
+  std::optional<std::pair<int64_t, double>> running_;
+  Sharing sharing_;
+  // Of all starts.
   double running_integral_ = 0, running_time_ = 0;
-  double busy_seconds_ = 0, busy_time_ = 0;
+  Sharing::Seconds shared_;
 };
 
 double total_of(const std::map<std::string, SpanTimes>& spans, const char* name) {
@@ -184,7 +250,7 @@ constexpr double kSaturated = 0.9;  // share at which something counts as used u
 struct StepModel {
   StepModel(const TraceSummary& summary, const TraceRunSettings& settings)
       : step(summary.window / static_cast<double>(summary.steps)),
-        learner(summary.learner_busy * step),
+        learner((settings.shared_cores ? summary.learner_compute : summary.learner_busy) * step),
         engine(summary.engine_busy * step),
         compute(std::max(1e-9, settings.shared_cores ? learner + engine : std::max(learner, engine))),
         ready(std::max(1e-9, summary.group_ready_mean)),
@@ -236,13 +302,14 @@ TraceAdvice advise_compute(const StepModel& model, const TraceRunSettings& setti
   return advice;
 }
 
-TraceAdvice advise_slots(const StepModel& model) {
+TraceAdvice advise_slots(const StepModel& model, const TraceRunSettings& settings) {
   constexpr double kMargin = 1.1;
-  const double wanted = std::ceil(kMargin * model.episodes * model.episode / model.compute);
+  const double wanted = std::max(settings.max_concurrent_episodes + 1.0,
+                                 std::ceil(kMargin * model.episodes * model.episode / model.compute));
   TraceAdvice advice{.short_of = "slots",
                      .knob = "rollout.max_concurrent_episodes",
                      .setting = static_cast<int64_t>(wanted),
-                     .gain = model.gain(model.episodes * model.episode / wanted)};
+                     .gain = std::max(0.0, model.gain(model.episodes * model.episode / wanted))};
   advice.sentence = fmt::format(
       "{} The run is short of slots: all are taken, and nothing is computed {} of the time. Set "
       "rollout.max_concurrent_episodes to {}: about {} more steps in the same time, if the episodes do not "
@@ -293,7 +360,8 @@ TraceSummary summarize_trace(std::span<const std::filesystem::path> files, const
   Gathering gathering;
   read_trace(files, {.slice = [&](const TraceSlice& slice) { gathering.add(slice); },
                      .count = [&](const std::string& counter, int64_t time,
-                                  double value) { gathering.count(counter, time, value); }});
+                                  double value) { gathering.count(counter, time, value); },
+                     .start_ended = [&] { gathering.end_start(); }});
   TraceSummary summary = gathering.finish();
   summary.advice = advise(summary, settings);
   return summary;
@@ -307,7 +375,7 @@ TraceAdvice advise(const TraceSummary& summary, const TraceRunSettings& settings
   const StepModel model(summary, settings);
   if (model.compute >= kSaturated * model.step) return advise_compute(model, settings);
   const double all_taken = settings.max_concurrent_episodes - settings.group_size + 1;
-  if (summary.running_mean >= kSaturated * all_taken) return advise_slots(model);
+  if (summary.running_mean >= kSaturated * all_taken) return advise_slots(model, settings);
   return advise_depth(model, settings);
 }
 
@@ -327,8 +395,10 @@ std::string to_text(const TraceSummary& summary) {
       summary.learner_spans.contains("await") ? summary.learner_spans.at("await") : SpanTimes{};
   const SpanTimes publish =
       summary.learner_spans.contains("publish") ? summary.learner_spans.at("publish") : SpanTimes{};
-  text += fmt::format("\nutilisation of the learner       {}\nutilisation of the engine        {}\n",
-                      percent(summary.learner_busy), percent(summary.engine_busy));
+  text +=
+      fmt::format("\nutilisation of the learner       {}, {} without what the engine computed meanwhile\n",
+                  percent(summary.learner_busy), percent(summary.learner_compute));
+  text += fmt::format("utilisation of the engine        {}\n", percent(summary.engine_busy));
   text += fmt::format("episodes in flight, mean         {:.1f}\n", summary.running_mean);
   text += fmt::format("bubbles (learner waits)          {}, {:.2f} s in all, the longest {:.2f} s\n",
                       await.count, await.total, await.longest);

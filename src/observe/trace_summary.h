@@ -41,20 +41,24 @@ struct TraceAdvice {
 };
 
 // Where the time of a training run went. Seconds and shares are of the window from the learner's first wait
-// to the end of its last work.
+// to the end of its last work; of a resumed run, of each start's window by itself, and no time between them.
+// What a start left open is in no duration; `outcomes` and `tail` tell of its episodes as "running".
 struct TraceSummary {
   double window = 0;
   int64_t steps = 0;
   int64_t versions = 0;
   std::map<std::string, int64_t> outcomes;         // of training episodes
-  double episode_seconds = 0;                      // of training episodes, in all
-  double evaluation_seconds = 0;                   // of evaluation episodes, in all
+  double episode_seconds = 0;                      // of training episodes that ended, in all
+  double evaluation_seconds = 0;                   // of evaluation episodes that ended, in all
   std::map<std::string, SpanTimes> episode_spans;  // construct, ..., close; "episode"; "other": between them
   std::map<std::string, SpanTimes> group_spans;    // group, wait
   std::map<std::string, SpanTimes> learner_spans;  // await, train, publish; "other": between them
-  double engine_busy = 0;                          // share
-  double learner_busy = 0;                         // share in train and publish
-  double running_mean = 0;                         // training episodes in flight
+  double engine_busy = 0;                          // share, at most 1
+  double learner_busy = 0;                         // share in train and publish, by the wall clock
+  // Share of shared cores that is the learner's: learner_busy less what the engine computed meanwhile. At
+  // most 1 - engine_busy. What a training step does off the cores counts as computing.
+  double learner_compute = 0;
+  double running_mean = 0;        // training episodes in flight
   double group_ready_mean = 0;    // seconds from a trained group's dispatch until it is complete
   std::vector<TailEpisode> tail;  // the longest first
   TraceAdvice advice;

@@ -20,14 +20,55 @@ constexpr int64_t kSecond = 1'000'000'000;
 // trains 2 s and publishes 0.5 s.
 class TraceSummaryTest : public testing::Test {
  protected:
-  void write_run(int steps, int64_t tool) {
+  void write_run(int steps, int64_t tool, int64_t time_offset = 0) {
+    PerfettoWriter writer(folder_.path(), {.time_offset = time_offset});
+    const int64_t time = write_steps(writer, steps, tool);
+    writer.end(versions_, time);
+  }
+
+  // The same, killed 5 s into the step that follows: its episode is in its tool for 4 s.
+  void write_killed_run(int steps, int64_t tool) {
     PerfettoWriter writer(folder_.path(), {});
+    const int64_t time = write_steps(writer, steps, tool);
+    writer.begin(learner_, TraceSpan::kNextBatch, time);
+    const TraceTrack group = writer.open_track("group 100");
+    writer.begin(group, TraceSpan::kGroup, time);
+    const TraceTrack episode = writer.open_track("episode 100.0", group);
+    writer.begin(episode, TraceSpan::kEpisode, time);
+    writer.begin(episode, TraceSpan::kDecode, time);
+    writer.end(episode, time + kSecond);
+    writer.begin(episode, TraceSpan::kTool, time + kSecond);
+    writer.count(TraceCounter::kRunningEpisodes, time, 2);
+    writer.count(TraceCounter::kEngineBusySeconds, time, steps);
+    writer.count(TraceCounter::kRunningEpisodes, time + 5 * kSecond, 2);
+    writer.count(TraceCounter::kEngineBusySeconds, time + 5 * kSecond, steps + 0.5);
+  }
+
+  // Steps of 10 s of which the learner trains `train` s at their end, while the engine computes `engine` of
+  // every second.
+  void write_shared_run(int steps, int64_t train, double engine) {
+    PerfettoWriter writer(folder_.path(), {});
+    learner_ = writer.open_track("learner");
+    for (int second = 0; second <= 10 * steps; ++second) {
+      const int64_t time = second * kSecond;
+      writer.count(TraceCounter::kEngineBusySeconds, time, engine * second);
+      writer.count(TraceCounter::kRunningEpisodes, time, 2);
+      if (second % 10 == 0 && second > 0) writer.end(learner_, time);
+      if (second == 10 * steps) break;
+      if (second % 10 == 0) writer.begin(learner_, TraceSpan::kNextBatch, time);
+      if (second % 10 != 10 - train) continue;
+      writer.end(learner_, time);
+      writer.begin(learner_, TraceSpan::kTrain, time);
+    }
+  }
+
+  int64_t write_steps(Tracer& writer, int steps, int64_t tool) {
     learner_ = writer.open_track("learner");
     versions_ = writer.open_track("weights served");
     writer.begin(versions_, TraceSpan::kVersion, 0);
     int64_t time = 0;
     for (int step = 0; step < steps; ++step) time = write_step(writer, step, time, tool);
-    writer.end(versions_, time);
+    return time;
   }
 
   int64_t write_step(Tracer& tracer, int step, int64_t begin, int64_t tool) {
@@ -117,7 +158,76 @@ TEST_F(TraceSummaryTest, ARunWhoseSlotsAreTakenIsShortOfThem) {
   const TraceAdvice advice = summary().advice;
   EXPECT_EQ(advice.short_of, "slots");
   EXPECT_EQ(advice.knob, "rollout.max_concurrent_episodes");
-  EXPECT_GT(advice.setting, 2 * 91 / 4);
+  EXPECT_EQ(advice.setting, 58);  // 1.1 times 2 episodes of 91 s over 3.51 s of compute a step
+}
+
+TEST_F(TraceSummaryTest, TheAdviceForSlotsIsNeverFewerThanThereAre) {
+  settings_.max_concurrent_episodes = 20;
+  const TraceSummary summary{.window = 40,
+                             .steps = 10,
+                             .episode_spans = {{"episode", {.count = 20, .total = 200, .mean = 10}}},
+                             .engine_busy = 0.25,
+                             .learner_busy = 0.5,
+                             .learner_compute = 0.5,
+                             .running_mean = 20};
+  const TraceAdvice advice = advise(summary, settings_);
+  EXPECT_EQ(advice.short_of, "slots");
+  EXPECT_EQ(advice.setting, 21);  // 8 would fill the cores
+  EXPECT_NEAR(advice.gain, 4.0 / 3 - 1, 1e-9);
+}
+
+TEST_F(TraceSummaryTest, AResumedRunIsTheSumOfItsStarts) {
+  write_killed_run(2, 9);
+  write_run(2, 9, 1000 * kSecond);
+  const TraceSummary summary = this->summary();
+  EXPECT_EQ(summary.steps, 4);
+  EXPECT_EQ(summary.versions, 6);
+  EXPECT_DOUBLE_EQ(summary.window, 4 * 12.5);
+  EXPECT_EQ(summary.outcomes,
+            (std::map<std::string, int64_t>{{"done", 6}, {"limit.turns", 2}, {"running", 1}}));
+  EXPECT_DOUBLE_EQ(summary.episode_seconds, 8 * 10);
+  EXPECT_EQ(summary.episode_spans.at("episode").count, 8);
+  EXPECT_EQ(summary.episode_spans.at("decode").count, 8);
+  EXPECT_DOUBLE_EQ(summary.episode_spans.at("tool").longest, 9);
+  EXPECT_EQ(summary.group_spans.at("group").count, 8);
+  EXPECT_DOUBLE_EQ(summary.group_spans.at("group").longest, 10);
+  EXPECT_DOUBLE_EQ(summary.learner_spans.at("await").total, 40);
+  EXPECT_FALSE(summary.learner_spans.contains("other"));
+  EXPECT_DOUBLE_EQ(summary.learner_busy, 2.5 / 12.5);
+  EXPECT_DOUBLE_EQ(summary.learner_compute, 2.5 / 12.5);
+  EXPECT_NEAR(summary.engine_busy, (2.5 + 2) / (30 + 22.5), 1e-9);
+  EXPECT_NEAR(summary.running_mean, 2 * (25 + 20) / (30 + 22.5), 1e-9);
+  EXPECT_DOUBLE_EQ(summary.group_ready_mean, 10);
+}
+
+TEST_F(TraceSummaryTest, AnEpisodeOfALiveRunIsInTheTailOnly) {
+  write_killed_run(1, 0);
+  const TraceSummary summary = this->summary();
+  ASSERT_EQ(summary.tail.size(), 3u);
+  EXPECT_EQ(summary.tail[0].name, "episode 100.0");
+  EXPECT_EQ(summary.tail[0].outcome, "running");
+  EXPECT_DOUBLE_EQ(summary.tail[0].seconds, 5);
+  EXPECT_DOUBLE_EQ(summary.tail[0].parts.at("tool"), 4);
+  EXPECT_DOUBLE_EQ(summary.episode_spans.at("episode").longest, 1);
+}
+
+TEST_F(TraceSummaryTest, SharedCoresAreCountedOnce) {
+  write_shared_run(4, 9, 0.6);
+  const TraceSummary summary = this->summary();
+  EXPECT_NEAR(summary.engine_busy, 0.6, 1e-9);
+  EXPECT_NEAR(summary.learner_busy, 0.9, 1e-9);
+  EXPECT_NEAR(summary.learner_compute, 0.9 * 0.4, 1e-9);
+  EXPECT_EQ(summary.advice.short_of, "compute");
+  EXPECT_EQ(summary.advice.knob, "rollout.limits.max_turn_tokens");  // the engine works more than the learner
+  EXPECT_NEAR(summary.advice.gain, 0.96 / 0.66 - 1, 1e-9);
+}
+
+TEST_F(TraceSummaryTest, ALearnerBesideTheEngineLeavesCoresIdle) {
+  write_shared_run(4, 6, 0.5);
+  const TraceSummary summary = this->summary();
+  EXPECT_NEAR(summary.learner_compute, 0.3, 1e-9);
+  EXPECT_EQ(summary.advice.short_of, "episodes in flight");  // 8 of 10 s are computed
+  EXPECT_THAT(summary.advice.sentence, testing::HasSubstr("the learner works 3.00 s and the engine 5.00 s"));
 }
 
 TEST_F(TraceSummaryTest, ARunThatComputesAllTheTimeIsShortOfCompute) {
