@@ -144,9 +144,10 @@ Task<> Orchestrator::State::play_episode(EpisodeId id, Duration delay) {
 }
 
 Task<EpisodeRecord> Orchestrator::State::play_attempt(EpisodeId id, Duration delay) {
-  // A group that was dropped before this began has cancelled it: `running` holds its source still.
-  running.at(id).token().throw_if_requested();
   if (delay > Duration::zero()) co_await sleep_for(delay);
+  // A group that was dropped before this began, or as the delay ended, has cancelled it: `running` holds its
+  // source still.
+  running.at(id).token().throw_if_requested();
   GroupInProgress& group = groups.at(id.task_ordinal);
   if (!group.task) group.task = tasks.task(id.task_ordinal);
   co_return co_await player.run(id, *group.task);

@@ -210,6 +210,46 @@ TEST(Orchestrator, AsynchronousRunsTrainEachGroupOnceAndReplay) {
   }
 }
 
+// Of task 0, sample 0 fails after a second and is tried again after another; sample 1 fails for good then.
+class TogetherFailingPlayer final : public EpisodePlayer {
+ public:
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory> /*begun*/) override {
+    EpisodeRecord record{.id = id, .task_id = task.id};
+    const int32_t prompt[] = {1};
+    record.trajectory.append(SpanKind::kPrompt, 0, prompt);
+    record.trajectory.begin_sampled(0);
+    record.trajectory.append_sampled(2, -1.0f, 0);
+    record.trajectory.close_sampled(StopReason::kStopToken);
+    co_await sleep_for(std::chrono::seconds(id.sample == 0 ? 1 : 2));
+    if (id.sample == 1) co_await yield_now();
+    if (id.task_ordinal == 0 && id.sample == 0 && id.attempt == 0) {
+      record.failure = Failure{FailureClass::kEnvironment, "planted", "planted"};
+    } else if (id.task_ordinal == 0 && id.sample == 1) {
+      record.failure = Failure{FailureClass::kReward, "planted", "planted"};
+    } else {
+      record.reward = 1;
+    }
+    co_return record;
+  }
+};
+
+Task<> drop_at_the_end_of_a_backoff() {
+  ScriptedEngine engine([](const GenerateRequest&) { return ScriptedAnswer{}; }, {});
+  TogetherFailingPlayer player;
+  const CountingTasks tasks;
+  Orchestrator orchestrator({.controller = {.total_steps = 1,
+                                            .group_size = 2,
+                                            .max_concurrent_episodes = 4,
+                                            .retry_backoff_seconds = 1,
+                                            .failed_members = FailedMemberPolicy::kDrop}},
+                            player, tasks, engine);
+  co_await orchestrator.start();
+  const std::optional<RolloutBatch> batch = co_await orchestrator.next_batch();
+  CO_ASSERT_TRUE(batch.has_value());
+  EXPECT_EQ(batch->groups.at(0).task_ordinal, 1u);
+  co_await orchestrator.close();
+}
+
 TEST(Orchestrator, RetriesWaitForTheirBackoffAndTheRunIsOtherwiseTheSame) {
   RunSetup setup{.options = {.controller = small_options(0)}, .failure_share = 0.3};
   const RunResult at_once = run_simulated_once(7, setup);
@@ -220,6 +260,15 @@ TEST(Orchestrator, RetriesWaitForTheirBackoffAndTheRunIsOtherwiseTheSame) {
   const auto last_time = [](const RunResult& run) { return run.log.back().at("time").as_int(); };
   EXPECT_GT(last_time(later), last_time(at_once) + 20'000'000'000);
   EXPECT_EQ(replay_event_log(later.log).difference, std::nullopt);
+}
+
+// A retry whose wait is over, but which has not gone on yet, when its group is dropped.
+TEST(Orchestrator, ADropAtTheEndOfABackoffIsNoEndOfTheRun) {
+  for (uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    SimulatedExecutor executor(seed);
+    run(executor, drop_at_the_end_of_a_backoff());
+  }
 }
 
 TEST(Orchestrator, ATaskThatAlwaysFailsIsSetAsideAndItsPlaceIsTaken) {
