@@ -199,25 +199,49 @@ void write_folder_atomic(const fs::path& path, const std::function<void(const fs
   detail::write_folder(path, fill, {});
 }
 
+// What a symbolic link names at last, so that the link stays; another path as it is.
+fs::path behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code code;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, code)); ++i) {
+    const fs::path target = fs::read_symlink(path, code);
+    if (code) break;
+    path = target.is_absolute() ? target : path.parent_path() / target;
+  }
+  return path;
+}
+
+// A device, a pipe or a socket: has no content that could be replaced, and must keep its place.
+bool is_stream(const fs::path& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) ||
+                                                S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
 struct AtomicFile::State {
-  explicit State(const fs::path& target) : path(target), name(target) {}
+  explicit State(const fs::path& target) : path(behind_links(target)), stream(is_stream(path)), name(path) {}
 
   fs::path path;
+  bool stream;  // written at once
   TemporaryName name;
   Descriptor descriptor;
 };
 
 AtomicFile::AtomicFile(const fs::path& path) {
-  sweep_leftovers(path);
   auto state = std::make_unique<State>(path);
-  int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  state->descriptor = Descriptor(::open(state->name.path().c_str(), flags, 0644));
+  if (state->stream) {
+    state->descriptor = Descriptor(::open(state->path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  } else {
+    sweep_leftovers(state->path);
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    state->descriptor = Descriptor(::open(state->name.path().c_str(), flags, 0644));
+  }
   if (state->descriptor.get() < 0) throw file_error("write", path, errno);
   state_ = std::move(state);
 }
 
 AtomicFile::~AtomicFile() {
-  if (state_) ::unlink(state_->name.path().c_str());
+  if (state_ && !state_->stream) ::unlink(state_->name.path().c_str());
 }
 
 void AtomicFile::write(std::string_view bytes) {
@@ -226,6 +250,10 @@ void AtomicFile::write(std::string_view bytes) {
 }
 
 void AtomicFile::commit() {
+  if (state_->stream) {
+    state_.reset();
+    return;
+  }
   if (::fsync(state_->descriptor.get()) != 0) throw file_error("write", state_->path, errno);
   if (::rename(state_->name.path().c_str(), state_->path.c_str()) != 0) {
     throw file_error("write", state_->path, errno);

@@ -1,14 +1,17 @@
 #include "base/atomic_write.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/testing/test_folder.h"
@@ -143,6 +146,30 @@ TEST_F(AtomicWrite, AFileIsThereOnlyOnceCommitted) {
   file.commit();
   EXPECT_EQ(read_file(folder_ / "x"), "new");
   EXPECT_THAT(names(), ElementsAre("x"));
+}
+
+TEST_F(AtomicWrite, ALinkStaysAndWhatItNamesIsReplaced) {
+  write_file_atomic(folder_ / "target", "old");
+  fs::create_symlink("target", folder_ / "link");
+  fs::create_symlink("nowhere_yet", folder_ / "dangling");
+  write_file_atomic(folder_ / "link", "new");
+  write_file_atomic(folder_ / "dangling", "made");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_file(folder_ / "target"), "new");
+  EXPECT_EQ(read_file(folder_ / "nowhere_yet"), "made");
+  EXPECT_THAT(names(), SizeIs(4));
+}
+
+TEST_F(AtomicWrite, APipeIsWrittenToAndStays) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  write_file_atomic(pipe, "text");
+  char text[8] = {};
+  EXPECT_EQ(::read(reader.get(), text, sizeof text), 4);
+  EXPECT_STREQ(text, "text");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_THAT(names(), ElementsAre("pipe"));
 }
 
 TEST_F(AtomicWrite, AFolderThatCannotBeReadIsAnErrorWithASentence) {

@@ -18,7 +18,8 @@ std::string read_file(const std::filesystem::path& path, size_t max_bytes = size
 
 // Writes beside `path`, flushes to the disk and renames: `path` holds the old or the new content, never a
 // part. Like the two below it first removes what writers of `path` that have ended part-way left beside it;
-// so all writers of one path share one machine.
+// so all writers of one path share one machine. A symbolic link stays and what it names is replaced; a device
+// or a pipe is written to as it is.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
 // The same for content that comes in parts: nothing is at `path` before commit(), and without it nothing
