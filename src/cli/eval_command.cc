@@ -1,6 +1,9 @@
 #include <fmt/core.h>
 
+#include <filesystem>
+
 #include "async/run.h"
+#include "base/error.h"
 #include "base/figure_report.h"
 #include "base/log.h"
 #include "cli/command.h"
@@ -16,6 +19,12 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   if (arguments.dry_run) {
     fmt::print("{}", file.resolved);
     return kExitDone;
+  }
+  if (std::filesystem::exists(std::filesystem::path(file.config.output) / "checkpoints")) {
+    throw input_error(
+        fmt::format("{} is the folder of a training run, which an evaluation does not replace; give the "
+                    "evaluation a folder of its own with output=FOLDER.",
+                    file.config.output));
   }
   check_run_folder(arguments, file.config);
   Session session(file.config);

@@ -64,6 +64,10 @@ void InterruptWatch::watch() {
   while (true) {
     int signal_number = 0;
     if (sigwait(&signals, &signal_number) != 0 || signal_number == kStopWatching) return;
+    if (end_at_first_) {
+      say("stoker: interrupted.\n");
+      _exit(130);
+    }
     if (interrupted_.exchange(true)) {
       say("stoker: stopped at once by a second signal; what was written before stays whole.\n");
       _exit(130);

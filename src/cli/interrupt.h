@@ -42,6 +42,9 @@ class InterruptWatch {
   // came before is delivered at once.
   [[nodiscard]] Delivery deliver_to(Executor& executor, std::function<void()> on_first);
 
+  // For work that has nothing to finish or to save: from now on the first signal ends the process too.
+  void end_at_first() { end_at_first_ = true; }
+
   bool interrupted() const { return interrupted_; }
 
  private:
@@ -50,6 +53,7 @@ class InterruptWatch {
   void withdraw();
 
   std::atomic<bool> interrupted_ = false;
+  std::atomic<bool> end_at_first_ = false;
   std::unique_ptr<Receiver> receiver_;
   std::thread thread_;
 };

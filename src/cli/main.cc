@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/env_command.h"
+#include "cli/run_config.h"
 #include "cli/text_command.h"
 #include "cli/text_parse_command.h"
 #include "cli/text_render_command.h"
@@ -55,8 +56,10 @@ void add_generate(CLI::App& verb, GenerateArguments& arguments) {
   verb.add_option("--presence-penalty", arguments.presence_penalty,
                   "Taken off the logits of tokens that were sampled, 0 is off");
   verb.add_option("--frequency-penalty", arguments.frequency_penalty, "The same for each time, 0 is off");
-  verb.add_option("--logit-bias", arguments.logit_biases, "ID=NUMBER: added to the logit of a token");
-  verb.add_option("--forbid", arguments.forbidden_tokens, "Token ids that are never sampled");
+  verb.add_option("--logit-bias", arguments.logit_biases, "ID=NUMBER: added to the logit of a token")
+      ->allow_extra_args(false);
+  verb.add_option("--forbid", arguments.forbidden_tokens, "Token ids that are never sampled")
+      ->allow_extra_args(false);
   verb.add_option(
       "--batch", arguments.batch,
       "JSON Lines with \"prompt\", \"messages\" or \"tokens\", answered side by side, an object a "
@@ -66,7 +69,8 @@ void add_generate(CLI::App& verb, GenerateArguments& arguments) {
   verb.add_option("--max-tokens", arguments.max_tokens, "Longest answer, tokens");
   verb.add_option("--samples", arguments.samples, "Answers to the prompt");
   verb.add_option("--seed", arguments.seed, "Seed of the random streams");
-  verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core");
+  verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core")
+      ->check(CLI::Range(0, kMostThreads));
 }
 
 void add_score(CLI::App& verb, ScoreArguments& arguments) {
@@ -74,7 +78,8 @@ void add_score(CLI::App& verb, ScoreArguments& arguments) {
   verb.add_option("FILE", arguments.input, "Input; standard input without it");
   verb.add_option("--compute-type", arguments.compute_type, "float32 or bfloat16");
   verb.add_option("--temperature", arguments.temperature, "Logits are divided by it");
-  verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core");
+  verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core")
+      ->check(CLI::Range(0, kMostThreads));
 }
 
 void add_episodes(CLI::App& verb, EpisodesArguments& arguments) {
@@ -278,7 +283,10 @@ void add_simulation_verbs(CLI::App& app, Invocation& invocation) {
       given.assignments.insert(given.assignments.begin(), given.scenario.string());
       given.scenario.clear();
     }
-    invocation.chosen = [&](InterruptWatch&) { return run_simulate(given); };
+    invocation.chosen = [&](InterruptWatch& interrupts) {
+      interrupts.end_at_first();
+      return run_simulate(given);
+    };
   });
 
   auto* bench = app.add_subcommand("bench", "Benchmarks of training set-ups");
@@ -293,8 +301,12 @@ void add_simulation_verbs(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(1, 10000));
   verb->add_option("--json", invocation.bench_async.json, "Write the figures to this file too");
   verb->add_option("--markdown", invocation.bench_async.markdown, "Write the tables to this file too");
-  verb->callback(
-      [&] { invocation.chosen = [&](InterruptWatch&) { return run_bench_async(invocation.bench_async); }; });
+  verb->callback([&] {
+    invocation.chosen = [&](InterruptWatch& interrupts) {
+      interrupts.end_at_first();
+      return run_bench_async(invocation.bench_async);
+    };
+  });
 }
 
 void add_text_verbs(CLI::App& app, Invocation& invocation) {

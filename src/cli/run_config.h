@@ -12,6 +12,9 @@
 
 namespace stoker {
 
+// Of compute: more than any machine has use for.
+constexpr int kMostThreads = 1024;
+
 // The run file: every section that a verb may read. Sections whose values live in an area come from there.
 
 struct ModelConfigSection {
@@ -118,7 +121,8 @@ struct RunConfig {
   void for_each_field(V& visit) {
     visit("output", output, "Run folder.");
     visit("seed", seed, "Seed of everything random in the run.", at_least(0));
-    visit("threads", threads, "Compute threads; 0: one a core. Results do not depend on it.", at_least(0));
+    visit("threads", threads, "Compute threads; 0: one a core. Results do not depend on it.",
+          between(0, kMostThreads));
     visit.section("model", model, "The model that is trained.");
     visit.section("agent", agent, "How the model's turns are read and shown the world.");
     visit.section("environment", environment, "Tasks, tools and rewards.");
