@@ -57,6 +57,8 @@ max_concurrent_episodes = 8
 [rollout.limits]
 max_turns = 2
 max_turn_tokens = 12
+[engine]
+cache_megabytes = 16
 [train]
 evaluate_every = 2
 [evaluate]

@@ -228,10 +228,11 @@ class RandomPlay {
     if (transcript.failure) {
       ++endings_[transcript.failure->name()];
       if (is_worlds_fault(*transcript.failure)) {
-        problem(fmt::format(
-            "An episode failed as {}: {} In training it would be {}.", transcript.failure->name(),
-            transcript.failure->message,
-            may_be_retried(transcript.failure->name()) ? "tried again, then left out" : "left out"));
+        problem(fmt::format("An episode failed as {}: {} In training it would be {}.",
+                            transcript.failure->name(), transcript.failure->message,
+                            failure_policy(config_.rollout.failures).retries(transcript.failure->name())
+                                ? "tried again, then left out"
+                                : "left out"));
       }
     } else {
       ++endings_["done"];

@@ -34,7 +34,8 @@ ControllerOptions controller_options(const RolloutConfig& config) {
           .failed_members = failed_member_policy_from_name(config.failed_members),
           .max_refills = config.max_refills,
           .min_scored = config.min_scored,
-          .max_task_failures = config.max_task_failures};
+          .max_task_failures = config.max_task_failures > 0 ? config.max_task_failures
+                                                            : config.group_size * config.max_attempts};
 }
 
 }  // namespace stoker

@@ -100,7 +100,7 @@ struct RolloutConfig {
   std::string failed_members = "shrink";
   int max_refills = 2;
   int min_scored = 1;
-  int max_task_failures = 16;
+  int max_task_failures = 0;
   double stall_seconds = 120;
   std::vector<double> reward_weights;
   SamplingConfig sampling;
@@ -142,8 +142,10 @@ struct RolloutConfig {
           one_of({"shrink", "drop", "refill"}));
     visit("max_refills", max_refills, "Places of one group that are refilled.", at_least(0));
     visit("min_scored", min_scored, "Groups that end with fewer scored members are dropped.", at_least(1));
-    visit("max_task_failures", max_task_failures,
-          "A task of which so many tries failed, and none was scored, is set aside.", at_least(1));
+    visit(
+        "max_task_failures", max_task_failures,
+        "A task of which so many tries failed, and none was scored, is set aside; 0: all that its group has.",
+        at_least(0));
     visit("stall_seconds", stall_seconds,
           "Tell of episodes that do the same for so long: which, in which turn, what they await.",
           above_or_infinite(0));

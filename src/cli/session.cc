@@ -105,6 +105,8 @@ std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const Sampli
                            .run_seed = static_cast<uint64_t>(config_.seed),
                            .purpose = purpose,
                            .activity = activity};
+  // A success rate is of all episodes, so that its mean does not hang on what training leaves out.
+  if (purpose == RandomPurpose::kEvaluate) settings.failures.limit = FailureAction::kScore;
   if (settings.limits.max_context_tokens == 0) {
     settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
   }
