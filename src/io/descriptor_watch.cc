@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <poll.h>
+
 #include <fmt/core.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -22,14 +24,24 @@ boost::asio::io_context& context_of(Executor& executor) {
   return real->io_context();
 }
 
+bool is_ready(int descriptor, short events) {
+  pollfd state = {.fd = descriptor, .events = events, .revents = 0};
+  return ::poll(&state, 1, 0) != 0;  // an error is for who reads or writes to meet
+}
+
 }  // namespace
+
+struct DescriptorWatch::Wait {
+  StreamDescriptor::wait_type type;
+  short events;  // of poll(2)
+  std::function<void()> function = {};
+  bool pending = false;
+};
 
 // Shared with handlers that the loop still holds; they find nothing to call once the watch is gone.
 struct DescriptorWatch::Waits {
-  std::function<void()> readable;
-  std::function<void()> writable;
-  bool read_pending = false;
-  bool write_pending = false;
+  Wait readable{StreamDescriptor::wait_read, POLLIN};
+  Wait writable{StreamDescriptor::wait_write, POLLOUT};
 };
 
 struct DescriptorWatch::State {
@@ -50,30 +62,35 @@ DescriptorWatch::DescriptorWatch(Executor& executor, int descriptor)
 }
 
 DescriptorWatch::~DescriptorWatch() {
-  state_->waits->readable = nullptr;
-  state_->waits->writable = nullptr;
+  state_->waits->readable.function = nullptr;
+  state_->waits->writable.function = nullptr;
   state_->descriptor.release();  // the descriptor is not ours to close
 }
 
 void DescriptorWatch::when_readable(std::function<void()> function) {
-  Waits& waits = *state_->waits;
-  waits.readable = std::move(function);
-  if (std::exchange(waits.read_pending, true)) return;
-  state_->descriptor.async_wait(StreamDescriptor::wait_read,
-                                [shared = state_->waits](const boost::system::error_code&) {
-                                  shared->read_pending = false;
-                                  if (auto call = std::exchange(shared->readable, nullptr)) call();
-                                });
+  ask(state_->waits->readable, std::move(function));
 }
 
 void DescriptorWatch::when_writable(std::function<void()> function) {
-  Waits& waits = *state_->waits;
-  waits.writable = std::move(function);
-  if (std::exchange(waits.write_pending, true)) return;
-  state_->descriptor.async_wait(StreamDescriptor::wait_write,
-                                [shared = state_->waits](const boost::system::error_code&) {
-                                  shared->write_pending = false;
-                                  if (auto call = std::exchange(shared->writable, nullptr)) call();
+  ask(state_->waits->writable, std::move(function));
+}
+
+void DescriptorWatch::ask(Wait& wait, std::function<void()> function) {
+  wait.function = std::move(function);
+  if (!wait.pending) arm(wait);
+}
+
+// The loop may tell of a descriptor that was watched before under the same number, so that only what poll
+// says too is passed on.
+void DescriptorWatch::arm(Wait& wait) {
+  wait.pending = true;
+  state_->descriptor.async_wait(wait.type,
+                                [this, shared = state_->waits, &wait](const boost::system::error_code&) {
+                                  wait.pending = false;
+                                  if (!wait.function) return;  // this may be gone
+                                  if (!is_ready(state_->descriptor.native_handle(), wait.events))
+                                    return arm(wait);
+                                  std::exchange(wait.function, nullptr)();
                                 });
 }
 

@@ -28,8 +28,11 @@ class DescriptorWatch {
   void when_writable(std::function<void()> function);
 
  private:
+  struct Wait;
   struct Waits;
   struct State;
+  void ask(Wait& wait, std::function<void()> function);
+  void arm(Wait& wait);
 
   std::unique_ptr<State> state_;
 };

@@ -14,6 +14,7 @@ extern "C" {  // glibc 2.36 forgets it
 }
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <random>
@@ -60,32 +61,48 @@ std::optional<std::string> read_of(const char* process, const char* name) {
   return text;
 }
 
-// Whether execve has taken the process's environment and not set the next one yet: it has memory (no zombie,
-// no thread of the kernel), and the place of its environment is not known. proc(5), fields 23 and 51 of stat.
-bool between_programs(const char* process) {
+// Of /proc/PID/stat, proc(5).
+struct ProcessState {
+  uint64_t start_time = 0;  // field 22, since the machine started
+  uint64_t memory = 0;      // field 23; 0: has ended, or is a thread of the kernel
+  // Fields 50 and 51, the place of the environment.
+  uint64_t environment_begin = 0;
+  uint64_t environment_end = 0;
+};
+
+// All 0 for a process that is gone.
+ProcessState state_of(const char* process) {
   const std::string stat = read_of(process, "stat").value_or("");
+  ProcessState state;
   const size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return false;
+  if (name_end == std::string::npos) return state;
   std::istringstream fields(stat.substr(name_end + 1));
   std::string value;
-  bool has_memory = false, has_environment = true;
   for (int field = 3; fields >> value; ++field) {
-    if (field == 23) has_memory = value != "0";
-    if (field == 51) has_environment = value != "0";
+    const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
+    if (field == 22) state.start_time = number;
+    if (field == 23) state.memory = number;
+    if (field == 50) state.environment_begin = number;
+    if (field == 51) state.environment_end = number;
   }
-  return has_memory && !has_environment;
+  return state;
 }
 
-// A process's environment; empty when it may not be read. Waits for one that is being set, at most 50 ms.
+// A process's environment; empty when it has none, may not be read, or was there before Stoker. While execve
+// runs the old environment reads empty already, the place of the next one is first not known and then of no
+// size: so one without an environment must look so several times, and one without a place is waited for, at
+// most 50 ms.
 std::string environment_of(const char* process) {
-  constexpr int kTries = 250;
-  for (int i = 0; i < kTries; ++i) {
+  constexpr int kLooks = 250, kEmptyLooks = 5;
+  int empty_looks = 0;
+  for (int i = 0; i < kLooks && empty_looks < kEmptyLooks; ++i) {
     std::optional<std::string> text = read_of(process, "environ");
     if (!text) return "";
     if (!text->empty()) return std::move(*text);
-    // What was opened before an execve is empty after it: only what is empty the second time is without one.
-    if (i > 0 && !between_programs(process)) return "";
-    if (i > 0) ::usleep(200);
+    const ProcessState state = state_of(process);
+    if (state.memory == 0 || state.start_time < state_of("self").start_time) return "";
+    if (state.environment_end != 0 && state.environment_begin == state.environment_end) ++empty_looks;
+    ::usleep(200);
   }
   return "";
 }

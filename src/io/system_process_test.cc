@@ -213,6 +213,20 @@ TEST_F(SystemProcessTest, KillingTakesWhatItStartedAlong) {
   for (const std::string& line : recorder_.lines) EXPECT_TRUE(ends(std::stoi(line)));
 }
 
+// While a process becomes another program, nothing tells whose it is.
+TEST_F(SystemProcessTest, KillingTakesAlongWhatIsJustBecomingAnotherProgram) {
+  folder_.write("again.sh", "exec sh \"$0\"\n");
+  for (int round = 0; round < 30; ++round) {
+    recorder_.lines.clear();
+    recorder_.end.reset();
+    auto process = shell("setsid sh again.sh & echo $!; wait", {.working_folder = folder_.path()});
+    wait_for([this] { return recorder_.lines.size() == 1; });
+    process->kill("enough");
+    wait_for_end();
+    EXPECT_TRUE(ends(std::stoi(recorder_.lines[0])));
+  }
+}
+
 TEST_F(SystemProcessTest, TheEndOfAProcessTakesWhatItStartedAlong) {
   auto process = shell("setsid sleep 1000 & echo $!");
   wait_for_end();
