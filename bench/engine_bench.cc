@@ -9,14 +9,12 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "async/compute_pool.h"
 #include "async/real_executor.h"
 #include "async/run.h"
-#include "async/scope.h"
-#include "base/error.h"
 #include "engine/native_engine.h"
+#include "generation.h"
 #include "support.h"
 
 namespace stoker {
@@ -26,28 +24,6 @@ namespace {
 double operations(const ModelConfig& config, double context, bool logits) {
   const auto [body, head] = split_parameters(config);
   return 2 * (body + (logits ? head : 0) + 2 * context * config.query_size() * config.num_hidden_layers);
-}
-
-class Ignore final : public TokenSink {
- public:
-  void accept(const SampledToken&) override {}
-};
-
-Task<> generate_one(Engine& engine, GenerateRequest request, TokenSink& sink) {
-  const Result<Completion> completion = co_await engine.generate(std::move(request), sink);
-  if (!completion) throw internal_error(completion.failure().message);
-}
-
-Task<> generate_all(Engine& engine, int count, int context, int new_tokens) {
-  Ignore sink;
-  Scope scope(co_await current_executor(), co_await current_cancellation());
-  for (int s = 0; s < count; ++s) {
-    GenerateRequest request{.stop = {.max_tokens = new_tokens},
-                            .stream = {.sample = static_cast<uint32_t>(s)}};
-    for (int i = 0; i < context; ++i) request.tokens.push_back((s * 37 + i * 11) % 290);
-    scope.spawn(generate_one(engine, std::move(request), sink));
-  }
-  co_await scope.join();
 }
 
 // The engine without a prefix cache, so that every repetition computes the same.

@@ -42,23 +42,6 @@ double product(Parallel& parallel, int m, int n, int k) {
   return 2.0 * m * n * k * kRepeats / seconds / 1e9;
 }
 
-// `count` sequences of 67 tokens of which the second half is predicted: episodes of the demonstration.
-Batch episodes(int count, int32_t vocabulary) {
-  Batch batch;
-  for (int s = 0; s < count; ++s) {
-    Segment segment;
-    for (int i = 0; i < 67; ++i) segment.tokens.push_back((s * 31 + i * 17) % vocabulary);
-    for (int i = 34; i < 66; ++i) {
-      batch.segment.push_back(s);
-      batch.offset.push_back(i);
-      batch.target.push_back(segment.tokens[static_cast<size_t>(i) + 1]);
-      batch.temperature.push_back(1.0f);
-    }
-    batch.segments.push_back(std::move(segment));
-  }
-  return batch;
-}
-
 Task<> train_once(CpuLearner& learner, const Batch& batch) {
   ForwardResult result = co_await learner.forward(batch);
   Coefficients coefficients;
@@ -83,7 +66,9 @@ double training_operations(const ModelConfig& config, const Batch& batch) {
 
 void bench_training(FigureReport& report, int threads, double peak_gflops, int sequences) {
   const ModelConfig config = demo_model();
-  const Batch batch = episodes(sequences, config.vocab_size);
+  // Episodes of the demonstration: the second half is predicted.
+  const Batch batch =
+      training_batch(sequences, {.tokens = 67, .first_target = 35, .targets = 32}, config.vocab_size);
   ComputePool pool(threads);
   RealExecutor executor;
   CpuLearner learner(initialize_weights(config, 1), {}, config.vocab_size, pool);

@@ -15,12 +15,12 @@
 #include "async/compute_pool.h"
 #include "async/real_executor.h"
 #include "async/run.h"
-#include "async/scope.h"
 #include "base/error.h"
 #include "compute/cpu/cpu_learner.h"
 #include "compute/cpu/float_buffer.h"
 #include "compute/cpu/forward_pass.h"
 #include "engine/native_engine.h"
+#include "generation.h"
 #include "model/family.h"
 #include "support.h"
 
@@ -108,28 +108,6 @@ double matmul_peak(Parallel& parallel, ComputeType type) {
   return 2.0 * kSize * kSize * kSize / seconds / 1e9;
 }
 
-class Ignore final : public TokenSink {
- public:
-  void accept(const SampledToken&) override {}
-};
-
-Task<> generate_one(Engine& engine, GenerateRequest request, TokenSink& sink) {
-  const Result<Completion> completion = co_await engine.generate(std::move(request), sink);
-  if (!completion) throw internal_error(completion.failure().message);
-}
-
-Task<> generate_all(Engine& engine, int count, int context, int new_tokens) {
-  Ignore sink;
-  Scope scope(co_await current_executor(), co_await current_cancellation());
-  for (int s = 0; s < count; ++s) {
-    GenerateRequest request{.stop = {.max_tokens = new_tokens},
-                            .stream = {.sample = static_cast<uint32_t>(s)}};
-    for (int i = 0; i < context; ++i) request.tokens.push_back((s * 37 + i * 11) % 290);
-    scope.spawn(generate_one(engine, std::move(request), sink));
-  }
-  co_await scope.join();
-}
-
 Task<> score_once(Engine& engine, const std::vector<int32_t>& tokens) {
   const Result<std::vector<float>> scores = co_await engine.score(tokens, 1.0f);
   if (!scores) throw internal_error(scores.failure().message);
@@ -144,12 +122,6 @@ Task<> train_once(cpu::CpuLearner& learner, const Batch& batch) {
   co_await learner.step(1e-5);
 }
 
-// Parameters of the layers, and of the head.
-ParameterSplit parameters_of(const ModelConfig& config) {
-  const double head = static_cast<double>(config.vocab_size) * config.hidden_size;
-  return {.body = static_cast<double>(config.parameter_count()) - head, .head = head};
-}
-
 struct Machine {
   double bandwidth;  // GB/s
   double matmul;     // GFLOP/s
@@ -162,7 +134,7 @@ void bench_generation(FigureReport& report, const std::string& name, const Model
   NativeEngine engine(
       executor, pool, weights,
       {.max_batch = 64, .max_cache_bytes = 1 << 30, .prefix_cache = false, .compute_type = type});
-  const auto [body, head] = parameters_of(config);
+  const auto [body, head] = split_parameters(config);
   constexpr int kContext = 8, kNewTokens = 9;
   const auto seconds_of = [&](int count, int context, int new_tokens) {
     return best_seconds(0.5, [&] { run(executor, generate_all(engine, count, context, new_tokens)); });
@@ -194,20 +166,9 @@ void bench_training(FigureReport& report, const std::string& name, const ModelCo
                     const Weights& weights, ComputeType type, ComputePool& pool, const Machine& machine) {
   RealExecutor executor;
   cpu::CpuLearner learner(weights, {}, config.vocab_size, pool, type);
-  Batch batch;
-  for (int s = 0; s < 8; ++s) {
-    Segment segment;
-    for (int i = 0; i < 96; ++i) segment.tokens.push_back((s * 31 + i * 17) % 290);
-    for (int i = 0; i < 95; ++i) {
-      batch.segment.push_back(s);
-      batch.offset.push_back(i);
-      batch.target.push_back(segment.tokens[static_cast<size_t>(i) + 1]);
-      batch.temperature.push_back(1.0f);
-    }
-    batch.segments.push_back(std::move(segment));
-  }
+  const Batch batch = training_batch(8, {.tokens = 96, .first_target = 1, .targets = 95}, 290);
   const double seconds = best_seconds(0.1, [&] { run(executor, train_once(learner, batch)); });
-  const auto [body, head] = parameters_of(config);
+  const auto [body, head] = split_parameters(config);
   const double tokens = static_cast<double>(batch.token_count());
   report.add(name + "_training", tokens / seconds, "tokens/s");
   report.add(name + "_training_of_matmul",

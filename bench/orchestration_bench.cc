@@ -26,6 +26,7 @@
 #include "rollout/episode.h"
 #include "rollout/orchestrator.h"
 #include "rollout/run_activity.h"
+#include "support.h"
 #include "text/chatml_renderer.h"
 #include "text/tokenizer_builder.h"
 
@@ -138,16 +139,7 @@ Task<> rollout(Measurement* measurement) {
         measurement->turns += kTurns;
       }
     }
-    auto weights = std::make_shared<Weights>(ModelConfig{.vocab_size = 4,
-                                                         .hidden_size = 4,
-                                                         .num_hidden_layers = 1,
-                                                         .num_attention_heads = 1,
-                                                         .num_key_value_heads = 1,
-                                                         .head_dim = 4,
-                                                         .intermediate_size = 4,
-                                                         .max_position_embeddings = 4});
-    weights->set_version(++version);
-    co_await orchestrator.step_finished(weights);
+    co_await orchestrator.step_finished(least_weights(++version));
   }
   co_await orchestrator.close();
 }

@@ -141,19 +141,6 @@ void fail_planted(RolloutBatch& batch) {
   }
 }
 
-WeightsPtr weights_of_version(int64_t version) {
-  auto weights = std::make_shared<Weights>(ModelConfig{.vocab_size = 4,
-                                                       .hidden_size = 4,
-                                                       .num_hidden_layers = 1,
-                                                       .num_attention_heads = 1,
-                                                       .num_key_value_heads = 1,
-                                                       .head_dim = 4,
-                                                       .intermediate_size = 4,
-                                                       .max_position_embeddings = 4});
-  weights->set_version(version);
-  return weights;
-}
-
 Orchestrator::Options orchestrator_options(RunResult* result) {
   Orchestrator::Options options;
   options.controller = {.total_steps = kSteps,
@@ -200,7 +187,7 @@ Task<> rollout(const EnvironmentKind* kind, Pool* blocking, bool faults, RunResu
     }
     if (!faults) fail_planted(*batch);
     result->steps.push_back(step_input(*batch));
-    co_await orchestrator.step_finished(weights_of_version(++version));
+    co_await orchestrator.step_finished(least_weights(++version));
     result->late_megabytes = resident_megabytes();
     if (version == 2) result->early_megabytes = result->late_megabytes;
   }

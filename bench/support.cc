@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "compute/cpu/kernels.h"
@@ -37,7 +39,37 @@ ModelConfig demo_model() {
 
 ParameterSplit split_parameters(const ModelConfig& config) {
   const double head = static_cast<double>(config.vocab_size) * config.hidden_size;
-  return {.body = static_cast<double>(config.parameter_count()) - 2 * head, .head = head};
+  const int copies = config.tie_word_embeddings ? 1 : 2;
+  return {.body = static_cast<double>(config.parameter_count()) - copies * head, .head = head};
+}
+
+Batch training_batch(int count, TrainingRow row, int32_t vocabulary) {
+  Batch batch;
+  for (int s = 0; s < count; ++s) {
+    Segment segment;
+    for (int i = 0; i < row.tokens; ++i) segment.tokens.push_back((s * 31 + i * 17) % vocabulary);
+    for (int target = row.first_target; target < row.first_target + row.targets; ++target) {
+      batch.segment.push_back(s);
+      batch.offset.push_back(target - 1);
+      batch.target.push_back(segment.tokens[static_cast<size_t>(target)]);
+      batch.temperature.push_back(1.0f);
+    }
+    batch.segments.push_back(std::move(segment));
+  }
+  return batch;
+}
+
+WeightsPtr least_weights(int64_t version) {
+  auto weights = std::make_shared<Weights>(ModelConfig{.vocab_size = 4,
+                                                       .hidden_size = 4,
+                                                       .num_hidden_layers = 1,
+                                                       .num_attention_heads = 1,
+                                                       .num_key_value_heads = 1,
+                                                       .head_dim = 4,
+                                                       .intermediate_size = 4,
+                                                       .max_position_embeddings = 4});
+  weights->set_version(version);
+  return weights;
 }
 
 int bench_main(int argument_count, char** arguments, const char* program,

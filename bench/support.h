@@ -7,7 +7,9 @@
 
 #include "async/parallel.h"
 #include "base/figure_report.h"
+#include "compute/batch.h"
 #include "model/config.h"
+#include "model/weights.h"
 
 namespace stoker {
 
@@ -34,13 +36,26 @@ double best_seconds(double budget, Call call) {
 // GFLOP/s of independent fused multiply-adds on all threads.
 double peak_gflops(Parallel& parallel);
 
-// The demo's model, and one operation count a parameter a token: body (all but embedding and head) and head.
+// The demo's model, and one operation count a parameter a token: body (all but embedding and head, which
+// may be one) and head.
 ModelConfig demo_model();
 struct ParameterSplit {
   double body = 0;
   double head = 0;
 };
 ParameterSplit split_parameters(const ModelConfig& config);
+
+// Rows of a training batch: which of their tokens are predicted.
+struct TrainingRow {
+  int tokens = 0;
+  int first_target = 1;
+  int targets = 0;
+};
+// `count` such rows at temperature 1, with ids below `vocabulary`.
+Batch training_batch(int count, TrainingRow row, int32_t vocabulary);
+
+// The least weights that an engine serves, for programs in which only their version counts.
+WeightsPtr least_weights(int64_t version);
 
 // The command line of a benchmark program: PROGRAM [--json FILE]. Runs `measure`, writes the report, and
 // returns the exit status; what is thrown is one sentence on standard error.
