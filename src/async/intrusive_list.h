@@ -73,6 +73,12 @@ class IntrusiveList {
       visit(static_cast<const T&>(*hook));
     }
   }
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (ListHook<T>* hook = head_.next_; hook != &head_; hook = hook->next_) {
+      visit(static_cast<T&>(*hook));
+    }
+  }
 
  private:
   struct Head : ListHook<T> {};

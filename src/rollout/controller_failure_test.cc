@@ -115,6 +115,12 @@ TEST(Controller, AGroupWithTooFewScoredMembersIsDropped) {
   EXPECT_EQ(decisions[0].reason, "only 1 of 3 members scored: reward.not_finite");
 }
 
+TEST(FailurePolicy, DoneAndUnknownNamesAreNotTriedAgain) {
+  for (const char* name : {"", "environment", "toolbox.timeout", ".timeout", "weather.rain"}) {
+    EXPECT_FALSE(FailurePolicy().retries(name)) << name;
+  }
+}
+
 TEST(FailurePolicy, ActionsThatDoNotFitTheirClassAreRefused) {
   EXPECT_NO_THROW(check(FailurePolicy{}));
   EXPECT_NO_THROW(check(FailurePolicy{.tool = FailureAction::kShow, .limit = FailureAction::kExclude}));

@@ -45,7 +45,7 @@ class SampledSpan final : public TokenSink {
   void started() override { activity_.enter(TraceSpan::kPrefill, turn_, now()); }
   void accept(const SampledToken& token) override {
     if (std::exchange(decoding_, true)) {
-      activity_.progress(now());
+      activity_.progress();
     } else {
       activity_.enter(TraceSpan::kDecode, turn_, now());
     }

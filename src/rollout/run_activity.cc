@@ -176,9 +176,10 @@ void RunActivity::sample(const Controller& controller, const Engine& engine, int
   last_tokens_ = statistics.sampled_tokens;
 }
 
-std::vector<ActiveEpisode> RunActivity::stuck_since(double seconds, int64_t now) const {
+std::vector<ActiveEpisode> RunActivity::stuck_since(double seconds, int64_t now) {
   std::vector<ActiveEpisode> stuck;
-  episodes_.for_each([&](const EpisodeActivity& episode) {
+  episodes_.for_each([&](EpisodeActivity& episode) {
+    if (std::exchange(episode.progressed_, false)) episode.since_ = now;
     const ActiveEpisode state = episode.state();
     if (static_cast<double>(now - state.since) * 1e-9 >= seconds) stuck.push_back(state);
   });
@@ -226,6 +227,7 @@ EpisodeActivity::~EpisodeActivity() {
 void EpisodeActivity::expect(TraceSpan what, int32_t turn, int64_t time) {
   leave(time);
   expected_ = true;
+  progressed_ = false;
   doing_ = what;
   turn_ = turn;
   since_ = time;

@@ -57,8 +57,8 @@ class RunActivity {
   static constexpr int64_t kSampleInterval = 100'000'000;
 
   // Episodes that do the same without progress since at least `seconds`, those that began first coming first.
-  // O(episodes).
-  std::vector<ActiveEpisode> stuck_since(double seconds, int64_t now) const;
+  // Progress counts from the look that first sees it. O(episodes).
+  std::vector<ActiveEpisode> stuck_since(double seconds, int64_t now);
 
  private:
   friend class EpisodeActivity;
@@ -98,8 +98,9 @@ class EpisodeActivity : public ListHook<EpisodeActivity> {
   // becomes a span of its own only when it lasts a millisecond.
   void expect(TraceSpan what, int32_t turn, int64_t time);
   void leave(int64_t time);
-  // What it entered goes on and has got further: a token came. It is not stuck.
-  void progress(int64_t time) { since_ = time; }
+  // What it entered goes on and has got further: a token came. Without a time, which would cost more than the
+  // rest of a token: stuck_since asks for it.
+  void progress() { progressed_ = true; }
   void finish(const EpisodeRecord& record);
 
   ActiveEpisode state() const {
@@ -115,12 +116,13 @@ class EpisodeActivity : public ListHook<EpisodeActivity> {
   RunActivity* run_;
   EpisodeId id_;
   bool evaluation_;
+  bool progressed_ = false;  // since the last look
   bool in_span_ = false;
   bool expected_ = false;
   bool ended_ = false;
   TraceSpan doing_ = TraceSpan::kEpisode;
   int32_t turn_ = 0;
-  int64_t since_ = 0;  // of `doing_`, or of its last progress
+  int64_t since_ = 0;  // of `doing_`, or of the look that saw its last progress
   TraceTrack track_;
 };
 

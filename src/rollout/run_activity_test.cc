@@ -193,7 +193,7 @@ TEST(RunActivity, CancelledAtAnyMomentEverySpanEnds) {
 }
 
 // Plays an episode until its own limit, beside a watch.
-Task<> play_watched(Scope& scope, EpisodeRunner* runner, const RunActivity* activity,
+Task<> play_watched(Scope& scope, EpisodeRunner* runner, RunActivity* activity,
                     std::vector<std::string>* sentences) {
   scope.spawn(watch_for_stalls(*activity, {.stall_seconds = 20},
                                [sentences](const std::string& sentence) { sentences->push_back(sentence); }),

@@ -12,7 +12,7 @@
 
 namespace stoker {
 
-Task<> watch_for_stalls(const RunActivity& activity, StallWatchOptions options,
+Task<> watch_for_stalls(RunActivity& activity, StallWatchOptions options,
                         std::function<void(const std::string& sentence)> report) {
   using Stall = std::tuple<bool, EpisodeId, int64_t>;
   check_limit_seconds("stall_seconds", options.stall_seconds);

@@ -17,7 +17,7 @@ struct StallWatchOptions {
 // Tells of each episode that is stuck, once: "episode 17.3, turn 2, in its tool calls for 431 s". Looks four
 // times in stall_seconds, and goes on until it is cancelled. It only tells: deadlines end what is stuck
 // (EpisodeLimits). References must outlive the task.
-Task<> watch_for_stalls(const RunActivity& activity, StallWatchOptions options,
+Task<> watch_for_stalls(RunActivity& activity, StallWatchOptions options,
                         std::function<void(const std::string& sentence)> report);
 
 }  // namespace stoker

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "base/result.h"
 
@@ -9,22 +8,20 @@ namespace stoker {
 
 // What a failed episode means, by its class: the one place that says so.
 //
-//   class           the world's fault   tried again   scored
-//   policy          no                  no            yes
-//   limit           no                  no            yes, except limit.wall_clock
-//   tool            yes                 yes           no
-//   environment     yes                 yes           no
-//   reward          yes                 no            no
-//   infrastructure  yes                 yes           no
+//   class           the world's fault   scored
+//   policy          no                  yes
+//   limit           no                  yes, except limit.wall_clock
+//   tool            yes                 no
+//   environment     yes                 no
+//   reward          yes                 no
+//   infrastructure  yes                 no
 //
 // limit.wall_clock is the policy's as little as the world's: how far an episode gets in a time depends on the
-// machine, so it is neither scored nor tried again.
+// machine, so it is not scored. What is tried again, and what a run makes of the rest, is chosen in
+// rollout/failure_policy.h.
 
 // The world failed, so that a reward, if there is one, says nothing about the policy.
 bool is_worlds_fault(const Failure& failure);
-
-// Another attempt may go better. `name`: as Failure::name gives it; empty (done) and unknown ones are not.
-bool may_be_retried(std::string_view name);
 
 // Whether an episode that ended so is given to the rewards. Empty: done. The others have no reward, which is
 // not zero.
