@@ -294,26 +294,32 @@ double Json::as_double() const {
   throw wrong_type("a number", *this);
 }
 
-const std::string& Json::as_string() const {
+const std::string& Json::as_string() const& {
   if (const std::string* value = std::get_if<std::string>(&value_)) return *value;
   throw wrong_type("a string", *this);
 }
 
-const Json::Array& Json::as_array() const {
+const Json::Array& Json::as_array() const& {
   if (const Array* value = std::get_if<Array>(&value_)) return *value;
   throw wrong_type("an array", *this);
 }
 
-Json::Array& Json::as_array() { return const_cast<Array&>(std::as_const(*this).as_array()); }
+std::string Json::as_string() && { return std::move(const_cast<std::string&>(as_string())); }
 
-const Json::Object& Json::as_object() const {
+Json::Array& Json::as_array() & { return const_cast<Array&>(std::as_const(*this).as_array()); }
+
+Json::Array Json::as_array() && { return std::move(as_array()); }
+
+const Json::Object& Json::as_object() const& {
   if (const ObjectValue* value = std::get_if<ObjectValue>(&value_)) return value->members;
   throw wrong_type("an object", *this);
 }
 
-Json::Object& Json::as_object() { return const_cast<Object&>(std::as_const(*this).as_object()); }
+Json::Object& Json::as_object() & { return const_cast<Object&>(std::as_const(*this).as_object()); }
 
-const Json* Json::find(std::string_view name) const {
+Json::Object Json::as_object() && { return std::move(as_object()); }
+
+const Json* Json::find(std::string_view name) const& {
   const ObjectValue* object = std::get_if<ObjectValue>(&value_);
   if (object == nullptr) return nullptr;
   for (auto member = object->members.rbegin(); member != object->members.rend(); ++member) {
@@ -322,7 +328,9 @@ const Json* Json::find(std::string_view name) const {
   return nullptr;
 }
 
-const Json& Json::at(std::string_view name) const {
+Json Json::at(std::string_view name) && { return std::move(const_cast<Json&>(at(name))); }
+
+const Json& Json::at(std::string_view name) const& {
   as_object();
   const Json* member = find(name);
   if (member == nullptr) throw input_error(fmt::format("the object has no member \"{}\"", name));

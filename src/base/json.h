@@ -53,21 +53,27 @@ class Json {
   // "null", "boolean", "integer", "number", "string", "array", "object": JSON Schema's names.
   const char* type_name() const;
 
-  // Each throws Error(kInput) "expected a string, found an array" when the type differs.
+  // Each throws Error(kInput) "expected a string, found an array" when the type differs. Of a temporary, what is
+  // asked for is moved out, so that a loop over it holds no reference into what has ended.
   bool as_bool() const;
   int64_t as_int() const;  // also a double with an integral value in range
   uint64_t as_uint() const;
   double as_double() const;  // any number
-  const std::string& as_string() const;
-  const Array& as_array() const;
-  Array& as_array();
-  const Object& as_object() const;
-  Object& as_object();
+  const std::string& as_string() const&;
+  std::string as_string() &&;
+  const Array& as_array() const&;
+  Array& as_array() &;
+  Array as_array() &&;
+  const Object& as_object() const&;
+  Object& as_object() &;
+  Object as_object() &&;
 
   // Member of an object by name: the last one where a name occurs twice. find: nullptr when absent or when
   // this is no object; at: throws Error(kInput) naming the member.
-  const Json* find(std::string_view name) const;
-  const Json& at(std::string_view name) const;
+  const Json* find(std::string_view name) const&;
+  const Json* find(std::string_view name) && = delete;
+  const Json& at(std::string_view name) const&;
+  Json at(std::string_view name) &&;
   // Sets or appends a member; this must be an object or null (which becomes an object).
   void set(std::string name, Json value);
 

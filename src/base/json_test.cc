@@ -30,6 +30,20 @@ TEST(Json, KeepsTypesAndOrder) {
   EXPECT_STREQ(value.at("z").type_name(), "integer");
 }
 
+TEST(Json, WhatATemporaryHoldsOutlivesIt) {
+  const std::string word = "long enough to be on the heap, not inside the string itself";
+  const std::string text = R"({"words": [")" + word + R"("], "word": ")" + word + R"("})";
+  size_t seen = 0;
+  for (const Json& element : parsed(text).at("words").as_array()) {
+    EXPECT_EQ(element.as_string(), word);
+    ++seen;
+  }
+  for (const auto& [name, value] : parsed(text).as_object()) seen += name == "words" || name == "word";
+  EXPECT_EQ(seen, 3u);
+  const std::string& kept = parsed(text).at("word").as_string();
+  EXPECT_EQ(kept, word);
+}
+
 TEST(Json, IntegersKeep64Bits) {
   for (const char* text : {"0", "-1", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
                            "18446744073709551615"}) {
@@ -141,7 +155,8 @@ TEST(Json, WrongTypesAreNamed) {
   }
   EXPECT_THROW(parsed("{}").at("x"), Error);
   EXPECT_THROW(parsed("1").at("x"), Error);
-  EXPECT_EQ(parsed("1").find("x"), nullptr);
+  const Json number = 1;
+  EXPECT_EQ(number.find("x"), nullptr);
 }
 
 TEST(Json, TheLastOfTwoMembersWinsAndSetReplacesIt) {

@@ -86,7 +86,8 @@ TEST(EpisodeRecord, RandomRecordsReadBackBitForBit) {
 
 TEST(EpisodeRecord, NoRewardIsNotZero) {
   EpisodeRecord unscored = record();
-  EXPECT_EQ(unscored.to_json().find("reward"), nullptr);
+  const Json written = unscored.to_json();
+  EXPECT_EQ(written.find("reward"), nullptr);
   EpisodeRecord zero = record();
   zero.reward = 0.0;
   EpisodeRecord back = EpisodeRecord::from_json(zero.to_json());
