@@ -64,8 +64,8 @@ class RandomPlay {
         kind_(kind),
         report_(report),
         quarantine_(executor),
-        limits_(config.rollout.limits.limits),
-        parts_{limits_, quarantine_, blocking} {}
+        settings_{.limits = config.rollout.limits.limits},
+        parts_{settings_, quarantine_, blocking} {}
 
   Task<> run(int episodes) {
     rewards_ = kind_.rewards();
@@ -108,7 +108,7 @@ class RandomPlay {
     const TimePoint before = executor_.now();
     if (!co_await world.close()) {
       problem(fmt::format("close did not end within close_timeout_seconds = {}; bound what it waits for.",
-                          limits_.close_timeout_seconds));
+                          settings_.limits.close_timeout_seconds));
     }
     latencies_.add("close", to_seconds(executor_.now() - before));
     Transcript transcript{.messages = data->messages, .failure = data->record.failure};
@@ -130,12 +130,12 @@ class RandomPlay {
                                      uint64_t seed) {
     const TimePoint before = executor_.now();
     const Result<Observation> first = co_await world.reset(seed);
-    measure("reset", before, limits_.reset_timeout_seconds);
+    measure("reset", before, settings_.limits.reset_timeout_seconds);
     if (!first) co_return first.failure();
     data.messages = first->messages;
     data.prompt_messages = first->messages.size();
     if (first->done) co_return std::nullopt;
-    for (int32_t turn = 0; turn < limits_.max_turns; ++turn) {
+    for (int32_t turn = 0; turn < settings_.limits.max_turns; ++turn) {
       if (!world.tools().empty() && config_.agent.kind == "tool" && random.below(2) == 0) {
         if (std::optional<Failure> failure = co_await call(world, data, random, turn)) co_return failure;
         continue;
@@ -144,7 +144,7 @@ class RandomPlay {
       data.messages.push_back({.role = Role::kAssistant, .content = said});
       const TimePoint stepping = executor_.now();
       const Result<Observation> next = co_await world.step({.turn = turn, .text = said, .content = said});
-      measure("step", stepping, limits_.step_timeout_seconds);
+      measure("step", stepping, settings_.limits.step_timeout_seconds);
       if (!next) co_return next.failure();
       data.messages.insert(data.messages.end(), next->messages.begin(), next->messages.end());
       if (next->done) co_return std::nullopt;
@@ -265,7 +265,7 @@ class RandomPlay {
   EnvironmentKind& kind_;
   EnvironmentReport& report_;
   Quarantine quarantine_;
-  EpisodeLimits limits_;
+  EpisodeSettings settings_;
   WorldParts parts_;
   std::vector<std::unique_ptr<Reward>> rewards_;
   Latencies latencies_;

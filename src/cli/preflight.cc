@@ -68,11 +68,11 @@ class TrialEpisode {
   TrialEpisode(Session& session, const RunConfig& config)
       : session_(session),
         config_(config),
-        limits_(config.rollout.limits.limits),
+        settings_{.limits = config.rollout.limits.limits},
         rewards_(session.environment().rewards()),
         quarantine_(session.executor()),
         data_(std::make_shared<EpisodeData>()),
-        parts_{limits_, quarantine_, session.world()},
+        parts_{settings_, quarantine_, session.world()},
         world_(session.environment(), parts_, data_) {}
 
   Task<> run(BeforeRun* report) {
@@ -153,7 +153,7 @@ class TrialEpisode {
 
   Session& session_;
   const RunConfig& config_;
-  EpisodeLimits limits_;
+  EpisodeSettings settings_;
   std::vector<std::unique_ptr<Reward>> rewards_;
   Quarantine quarantine_;
   std::shared_ptr<EpisodeData> data_;

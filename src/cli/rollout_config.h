@@ -106,6 +106,7 @@ struct RolloutConfig {
   SamplingConfig sampling;
   LimitsConfig limits;
   FailuresConfig failures;
+  ToolLatency tool_latency;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -136,9 +137,7 @@ struct RolloutConfig {
           "Wait before an episode is tried again; doubled for each further try, at most a minute.",
           between(0, 60));
     visit("failed_members", failed_members,
-          "A group with members that failed for good: shrink, drop, or refill their places with further "
-          "episodes "
-          "of the task and then shrink.",
+          "A group with members that failed for good: shrink, drop, or refill their places first.",
           one_of({"shrink", "drop", "refill"}));
     visit("max_refills", max_refills, "Places of one group that are refilled.", at_least(0));
     visit("min_scored", min_scored, "Groups that end with fewer scored members are dropped.", at_least(1));
@@ -153,6 +152,7 @@ struct RolloutConfig {
     visit.section("sampling", sampling, "Sampling of training episodes.");
     visit.section("limits", limits, "Budgets and deadlines of one episode.");
     visit.section("failures", failures, "What a failure leads to, by its class.");
+    visit.section("tool_latency", tool_latency, "A wait before each tool call of training episodes.");
   }
 };
 ControllerOptions controller_options(const RolloutConfig& config);

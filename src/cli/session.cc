@@ -107,6 +107,7 @@ std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const Sampli
                            .activity = activity};
   // A success rate is of all episodes, so that its mean does not hang on what training leaves out.
   if (purpose == RandomPurpose::kEvaluate) settings.failures.limit = FailureAction::kScore;
+  if (purpose == RandomPurpose::kTrain) settings.tool_latency = config_.rollout.tool_latency;
   if (settings.limits.max_context_tokens == 0) {
     settings.limits.max_context_tokens = weights_->config().max_position_embeddings;
   }

@@ -122,7 +122,7 @@ Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task, std::optional
   Executor& executor = co_await current_executor();
   if (!state.quarantine) {
     state.quarantine.emplace(executor);
-    state.world.emplace(WorldParts{state.settings.limits, *state.quarantine, state.blocking});
+    state.world.emplace(WorldParts{state.settings, *state.quarantine, state.blocking});
   }
   auto data = std::make_shared<EpisodeData>();
   EpisodeRecord& record = data->record;

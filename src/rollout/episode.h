@@ -11,6 +11,7 @@
 #include "rollout/agent.h"
 #include "rollout/episode_player.h"
 #include "rollout/failure_policy.h"
+#include "rollout/tool_latency.h"
 #include "text/renderer.h"
 #include "text/tokenizer.h"
 
@@ -43,6 +44,7 @@ struct EpisodeSettings {
   uint64_t run_seed = 0;
   RandomPurpose purpose = RandomPurpose::kTrain;  // or kEvaluate
   RunActivity* activity = nullptr;                // is told what the episodes do, if any; must outlive them
+  ToolLatency tool_latency;                       // what is added to each tool call
 };
 
 // Plays episodes in an environment: reset, then turn for turn sampled tokens, tool calls or a step, then

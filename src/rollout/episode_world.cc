@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "rollout/deadline.h"
+#include "rollout/tool_latency.h"
 
 namespace stoker {
 namespace {
@@ -62,7 +63,7 @@ Task<Result<RewardResult>> score_in_time(Reward* reward, std::shared_ptr<Episode
                           .task = "reward",
                           .subject = "The reward",
                           .name = name,
-                          .limit_seconds = parts->limits.reward_timeout_seconds};
+                          .limit_seconds = parts->settings.limits.reward_timeout_seconds};
   Result<RewardResult> result =
       co_await call_outside(parts->quarantine, about, score_with(reward, std::move(data), &parts->blocking));
   if (result && !std::isfinite(result->reward)) {
@@ -87,12 +88,14 @@ Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
   enter(TraceSpan::kConstruct);
   if (std::optional<Failure> failure = make_environment()) co_return *std::move(failure);
   enter(TraceSpan::kReset);
-  Result<Observation> first =
-      co_await call_outside(parts_.quarantine, environment_call("reset", parts_.limits.reset_timeout_seconds),
-                            reset_environment(environment_, data_, seed));
+  Result<Observation> first = co_await call_outside(
+      parts_.quarantine, environment_call("reset", parts_.settings.limits.reset_timeout_seconds),
+      reset_environment(environment_, data_, seed));
   if (!first) co_return first;
   try {
     for (Tool* tool : environment_->tools()) tools_.emplace_back(environment_, tool);
+    tools_ = with_latency(std::move(tools_), parts_.settings.tool_latency, parts_.settings.run_seed,
+                          data_->record.id);
   } catch (const std::exception& exception) {
     co_return environment_call("tools", 0).exception(exception.what());
   } catch (...) {
@@ -115,7 +118,8 @@ std::optional<Failure> EpisodeWorld::make_environment() {
 }
 
 Task<Result<Observation>> EpisodeWorld::step(Action action) {
-  return call_outside(parts_.quarantine, environment_call("step", parts_.limits.step_timeout_seconds),
+  return call_outside(parts_.quarantine,
+                      environment_call("step", parts_.settings.limits.step_timeout_seconds),
                       step_environment(environment_, std::move(action)));
 }
 
@@ -125,7 +129,7 @@ Task<> EpisodeWorld::score() {
                           .task = "score",
                           .subject = "The environment's",
                           .name = "score",
-                          .limit_seconds = parts_.limits.reward_timeout_seconds};
+                          .limit_seconds = parts_.settings.limits.reward_timeout_seconds};
   data_->own_score = co_await call_outside(parts_.quarantine, about, own_score(environment_, data_));
 }
 
@@ -133,8 +137,8 @@ Task<bool> EpisodeWorld::close() {
   const std::shared_ptr<Environment> environment = std::exchange(environment_, nullptr);
   tools_.clear();
   if (!environment) co_return true;
-  const Duration limit = limit_from_seconds(parts_.limits.close_timeout_seconds);
-  const bool unlimited = std::isinf(parts_.limits.close_timeout_seconds);
+  const Duration limit = limit_from_seconds(parts_.settings.limits.close_timeout_seconds);
+  const bool unlimited = std::isinf(parts_.settings.limits.close_timeout_seconds);
   const Quarantine::OnCancellation cancellation{
       .token = co_await current_cancellation(),
       .grace = unlimited ? kUnlimitedCloseGrace : limit + kCancellationGrace,

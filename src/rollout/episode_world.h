@@ -28,7 +28,7 @@ struct EpisodeData {
 
 // What all episodes of a runner share around the world. Must outlive the episodes and every abandoned call.
 struct WorldParts {
-  const EpisodeLimits& limits;
+  const EpisodeSettings& settings;
   Quarantine& quarantine;
   Pool& blocking;
 };

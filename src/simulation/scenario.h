@@ -7,7 +7,7 @@
 
 #include "base/config.h"
 #include "rollout/controller.h"
-#include "simulation/latency_law.h"
+#include "rollout/latency_law.h"
 #include "simulation/processor_sharing_engine.h"
 
 namespace stoker {

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "simulation/latency_law.h"
+#include "rollout/latency_law.h"
 
 namespace stoker {
 

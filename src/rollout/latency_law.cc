@@ -1,4 +1,4 @@
-#include "simulation/latency_law.h"
+#include "rollout/latency_law.h"
 
 #include <cmath>
 #include <numbers>

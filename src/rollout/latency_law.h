@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-// A law of how long episodes are: a positive scale of mean 1 that multiplies an episode's tokens and tool
-// time. What the laws stand for is in docs/simulation.md.
+// A law of how long something takes: a positive scale of mean 1 that multiplies an episode's tokens and tool
+// time in simulation, or the wait before a tool call. What the laws stand for is in docs/simulation.md.
 struct LatencyLaw {
   std::string kind = "lognormal";
   double cv = 1.0;
@@ -20,15 +20,14 @@ struct LatencyLaw {
 
   template <typename V>
   void for_each_field(V& visit) {
-    visit("kind", kind, "Law of the scale of an episode, mean 1.",
-          one_of({"constant", "lognormal", "pareto", "bimodal"}));
+    visit("kind", kind, "Law of the scale, mean 1.", one_of({"constant", "lognormal", "pareto", "bimodal"}));
     visit("cv", cv, "Coefficient of variation of the lognormal law.", above(0));
     visit("alpha", alpha, "Exponent of the bounded Pareto law.", above(1));
     visit("range", range, "Largest over smallest value of the bounded Pareto law.", above(1));
     visit("slow_share", slow_share, "Share of slow ones under the bimodal law.", between(0, 1));
     visit("slow_factor", slow_factor, "How many times a fast one a slow one takes under the bimodal law.",
           at_least(1));
-    visit("time_out", time_out, "Episodes are cut at this scale; 0: never.", at_least(0));
+    visit("time_out", time_out, "Longest scale: what is longer is cut to it; 0: none.", at_least(0));
   }
 };
 

@@ -1,0 +1,26 @@
+#include "simulation/workload.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+TEST(Workload, DoesNotDependOnTheOrderOfItsQuestions) {
+  const LatencyLaw law{.kind = "bimodal", .time_out = 3};
+  Workload forward(law, 0.25, 4, 9), backward(law, 0.25, 4, 9), other(law, 0.25, 4, 10);
+  EXPECT_EQ(backward.scale(99, 3), backward.scale(99, 3));
+  double difference = 0;
+  for (uint64_t ordinal = 0; ordinal < 100; ++ordinal) {
+    for (uint32_t sample = 0; sample < 4; ++sample) {
+      EXPECT_EQ(forward.scale(ordinal, sample), backward.scale(ordinal, sample));
+      EXPECT_LE(forward.scale(ordinal, sample), 3);
+      difference += std::abs(forward.scale(ordinal, sample) - other.scale(ordinal, sample));
+    }
+  }
+  EXPECT_GT(difference, 10);
+}
+
+}  // namespace
+}  // namespace stoker
