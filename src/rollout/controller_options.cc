@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "rollout/controller.h"
 #include "rollout/controller_check.h"
+#include "rollout/option_check.h"
 
 namespace stoker {
 namespace {
@@ -48,20 +49,16 @@ T from_name(Names<T> names, const char* what, const std::string& name) {
 }  // namespace
 
 void check(const ControllerOptions& options) {
-  const auto at_least = [](const char* name, int64_t value, int64_t least) {
-    if (value < least)
-      throw input_error(fmt::format("{} is {}; it must be at least {}.", name, value, least));
-  };
-  at_least("total_steps", options.total_steps, 0);
-  at_least("groups_per_batch", options.groups_per_batch, 1);
-  at_least("group_size", options.group_size, 1);
-  at_least("max_ahead", options.max_ahead, 0);
-  at_least("max_staleness", options.max_staleness, 0);
-  at_least("max_attempts", options.max_attempts, 1);
-  at_least("max_consecutive_drops", options.max_consecutive_drops, 1);
-  at_least("max_refills", options.max_refills, 0);
-  at_least("min_scored", options.min_scored, 1);
-  at_least("max_task_failures", options.max_task_failures, 1);
+  check_at_least("total_steps", options.total_steps, 0);
+  check_at_least("groups_per_batch", options.groups_per_batch, 1);
+  check_at_least("group_size", options.group_size, 1);
+  check_at_least("max_ahead", options.max_ahead, 0);
+  check_at_least("max_staleness", options.max_staleness, 0);
+  check_at_least("max_attempts", options.max_attempts, 1);
+  check_at_least("max_consecutive_drops", options.max_consecutive_drops, 1);
+  check_at_least("max_refills", options.max_refills, 0);
+  check_at_least("min_scored", options.min_scored, 1);
+  check_at_least("max_task_failures", options.max_task_failures, 1);
   check(options.failures);
   if (!(options.retry_backoff_seconds >= 0 && options.retry_backoff_seconds <= kMostBackoffSeconds)) {
     throw input_error(fmt::format("retry_backoff_seconds is {}; it must be from 0 to {}.",

@@ -11,20 +11,17 @@
 #include "rollout/deadline.h"
 #include "rollout/episode_play.h"
 #include "rollout/episode_world.h"
+#include "rollout/option_check.h"
 
 namespace stoker {
 namespace {
 
 void check_limits(const EpisodeLimits& limits) {
-  const auto at_least = [](const char* field, int32_t value, int32_t least) {
-    if (value < least)
-      throw input_error(fmt::format("{} is {}; it must be at least {}.", field, value, least));
-  };
-  at_least("max_turns", limits.max_turns, 1);
-  at_least("max_turn_tokens", limits.max_turn_tokens, 1);
-  at_least("max_sampled_tokens", limits.max_sampled_tokens, 1);
-  at_least("max_observation_tokens", limits.max_observation_tokens, 0);
-  at_least("max_context_tokens", limits.max_context_tokens, 0);
+  check_at_least("max_turns", limits.max_turns, 1);
+  check_at_least("max_turn_tokens", limits.max_turn_tokens, 1);
+  check_at_least("max_sampled_tokens", limits.max_sampled_tokens, 1);
+  check_at_least("max_observation_tokens", limits.max_observation_tokens, 0);
+  check_at_least("max_context_tokens", limits.max_context_tokens, 0);
   check_limit_seconds("reset_timeout_seconds", limits.reset_timeout_seconds);
   check_limit_seconds("step_timeout_seconds", limits.step_timeout_seconds);
   check_limit_seconds("generate_timeout_seconds", limits.generate_timeout_seconds);

@@ -32,6 +32,32 @@ inline std::vector<int32_t> random_tokens(size_t count, uint64_t seed, int32_t v
   return tokens;
 }
 
+// Two prompts with three and two answers, one of which has a continuation of its own; other rows, other
+// temperatures, two candidates.
+inline Batch forest(int32_t vocabulary, uint64_t seed) {
+  Batch batch;
+  const auto add = [&](size_t length, int32_t parent) {
+    batch.segments.push_back({random_tokens(length, seed + batch.segments.size(), vocabulary), parent});
+    return static_cast<int32_t>(batch.segments.size()) - 1;
+  };
+  const int32_t first = add(9, -1), second = add(17, -1);
+  add(5, first), add(20, first);
+  const int32_t long_answer = add(11, first);
+  add(1, second), add(33, second);
+  add(7, long_answer);
+  batch.candidates = 2;
+  for (size_t s = 0; s < batch.segments.size(); ++s) {
+    for (size_t i = 0; i < batch.segments[s].tokens.size(); i += s == 3 ? 1 : 2) {
+      batch.segment.push_back(static_cast<int32_t>(s));
+      batch.offset.push_back(static_cast<int32_t>(i));
+      batch.target.push_back(static_cast<int32_t>((i * 7 + s) % vocabulary));
+      batch.target.push_back(static_cast<int32_t>((i * 5 + s + 1) % vocabulary));
+      batch.temperature.push_back(s % 2 == 0 ? 1.0f : 0.7f);
+    }
+  }
+  return batch;
+}
+
 // Compares by bits, but +0 and -0 are one number.
 inline bool same_bits(float a, float b) {
   return a == b || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
