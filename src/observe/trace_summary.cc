@@ -228,6 +228,11 @@ double total_of(const std::map<std::string, SpanTimes>& spans, const char* name)
   return found == spans.end() ? 0 : found->second.total;
 }
 
+int64_t count_of(const std::map<std::string, SpanTimes>& spans, const char* name) {
+  const auto found = spans.find(name);
+  return found == spans.end() ? 0 : found->second.count;
+}
+
 double mean_of(const std::map<std::string, SpanTimes>& spans, const char* name) {
   const auto found = spans.find(name);
   return found == spans.end() ? 0 : found->second.mean;
@@ -319,6 +324,17 @@ TraceAdvice advise_slots(const StepModel& model, const TraceRunSettings& setting
   return advice;
 }
 
+TraceAdvice advise_tasks(int64_t steps, int64_t updates) {
+  return {.short_of = "something to learn",
+          .sentence = fmt::format(
+              "{} of {} steps had nothing to train and made no update: the rewards of each group were all "
+              "equal, or no episode of theirs was scored. More steps in the same time would not help. Use "
+              "easier tasks where rewards are low and harder ones where they are high, or raise "
+              "rollout.sampling.temperature or rollout.group_size; 'stoker episodes RUN' shows what the "
+              "episodes did.",
+              steps - updates, steps)};
+}
+
 TraceAdvice advise_depth(const StepModel& model, const TraceRunSettings& settings) {
   const int64_t wanted =
       std::max<int64_t>(settings.max_ahead + 1, static_cast<int64_t>(std::ceil(model.ready / model.compute)));
@@ -372,6 +388,8 @@ TraceAdvice advise(const TraceSummary& summary, const TraceRunSettings& settings
     return {.short_of = "steps",
             .sentence = "The trace holds fewer than two steps: too little to tell what the run is short of."};
   }
+  const int64_t updates = count_of(summary.learner_spans, to_string(TraceSpan::kPublish));
+  if (2 * updates < summary.steps) return advise_tasks(summary.steps, updates);
   const StepModel model(summary, settings);
   if (model.compute >= kSaturated * model.step) return advise_compute(model, settings);
   const double all_taken = settings.max_concurrent_episodes - settings.group_size + 1;

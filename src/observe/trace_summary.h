@@ -33,7 +33,8 @@ struct TailEpisode {
 
 // What the run is short of, and what to do about it.
 struct TraceAdvice {
-  std::string short_of;  // "episodes in flight", "slots", "compute", "engine", "learner", "steps"
+  std::string short_of;  // "episodes in flight", "slots", "compute", "engine", "learner", "steps", "something
+                         // to learn"
   std::string knob;      // a key of the run file; empty: none
   int64_t setting = 0;   // what to set it to; 0: there is no one number
   double gain = 0;       // predicted: 0.25 is a quarter more steps in the same time
@@ -69,7 +70,8 @@ TraceSummary summarize_trace(std::span<const std::filesystem::path> files, const
 
 // The advice for a summary whose figures are there. Little's law: episodes in flight = rate * their time; a
 // rate is bounded by compute (train, publish and the engine's busy time of a step, one after the other on
-// shared cores), by the slots, and by the batches that dispatch may run ahead.
+// shared cores), by the slots, and by the batches that dispatch may run ahead. A run of which more than
+// half the steps made no update is short of something to learn instead, whatever its speed.
 TraceAdvice advise(const TraceSummary& summary, const TraceRunSettings& settings);
 
 // The tables and the paragraph, for people.

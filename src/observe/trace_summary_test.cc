@@ -53,7 +53,11 @@ class TraceSummaryTest : public testing::Test {
       const int64_t time = second * kSecond;
       writer.count(TraceCounter::kEngineBusySeconds, time, engine * second);
       writer.count(TraceCounter::kRunningEpisodes, time, 2);
-      if (second % 10 == 0 && second > 0) writer.end(learner_, time);
+      if (second % 10 == 0 && second > 0) {
+        writer.end(learner_, time);
+        writer.begin(learner_, TraceSpan::kPublish, time);
+        writer.end(learner_, time);
+      }
       if (second == 10 * steps) break;
       if (second % 10 == 0) writer.begin(learner_, TraceSpan::kNextBatch, time);
       if (second % 10 != 10 - train) continue;
@@ -166,6 +170,7 @@ TEST_F(TraceSummaryTest, TheAdviceForSlotsIsNeverFewerThanThereAre) {
   const TraceSummary summary{.window = 40,
                              .steps = 10,
                              .episode_spans = {{"episode", {.count = 20, .total = 200, .mean = 10}}},
+                             .learner_spans = {{"publish", {.count = 10}}},
                              .engine_busy = 0.25,
                              .learner_busy = 0.5,
                              .learner_compute = 0.5,
@@ -174,6 +179,25 @@ TEST_F(TraceSummaryTest, TheAdviceForSlotsIsNeverFewerThanThereAre) {
   EXPECT_EQ(advice.short_of, "slots");
   EXPECT_EQ(advice.setting, 21);  // 8 would fill the cores
   EXPECT_NEAR(advice.gain, 4.0 / 3 - 1, 1e-9);
+}
+
+// Steps whose groups lacked variance are trained, in no time, and not published.
+TEST_F(TraceSummaryTest, ARunThatHasNothingToTrainIsToldSoAndNoKnobOfSpeed) {
+  TraceSummary summary{.window = 40,
+                       .steps = 10,
+                       .episode_spans = {{"episode", {.count = 20, .total = 200, .mean = 10}}},
+                       .learner_spans = {{"train", {.count = 10}}},
+                       .running_mean = 1};
+  TraceAdvice advice = advise(summary, settings_);
+  EXPECT_EQ(advice.short_of, "something to learn");
+  EXPECT_EQ(advice.knob, "");
+  EXPECT_THAT(advice.sentence, testing::StartsWith("10 of 10 steps had nothing to train"));
+  EXPECT_THAT(advice.sentence, testing::HasSubstr("easier tasks"));
+  EXPECT_THAT(advice.sentence, testing::Not(testing::HasSubstr("max_ahead")));
+  summary.learner_spans["publish"].count = 4;
+  EXPECT_EQ(advise(summary, settings_).short_of, "something to learn");
+  summary.learner_spans["publish"].count = 5;
+  EXPECT_EQ(advise(summary, settings_).short_of, "episodes in flight");
 }
 
 TEST_F(TraceSummaryTest, AResumedRunIsTheSumOfItsStarts) {

@@ -15,6 +15,7 @@
 #include "train/permute_rewards.h"
 #include "train/policy_step.h"
 #include "train/step_timing.h"
+#include "train/variance_watch.h"
 
 namespace stoker {
 namespace {
@@ -70,6 +71,7 @@ struct Trainer::State {
   CancellationSource stop;
   bool stopping = false;
   bool warned_of_disagreement = false;
+  VarianceWatch variance;
   int64_t evaluated_step = -1;
   std::set<int64_t> unfinished_evaluations;  // steps, from when one is due until it has ended
   double best_score = 0;
@@ -141,6 +143,9 @@ Task<> Trainer::State::take_step(const RolloutBatch& batch, StepTimer& timer) {
   at.open_ordinals = parts.source.open_ordinals();
   at.counters["episodes"] += static_cast<double>(training.counts.rows);
   at.counters["num_tokens"] += static_cast<double>(training.counts.forward_tokens);
+  at.counters[kStepsWithoutVariance] += lacks_variance(training.counts) ? 1 : 0;
+  if (const std::optional<std::string> sentence = variance.take(training.counts))
+    log_warning("{}", *sentence);
   timer.lap("train");
   if (trainable) {
     co_await parts.source.step_finished(weights);

@@ -67,6 +67,9 @@ struct TrainerParts {
   std::function<void(int64_t step, const Evaluation& evaluation)> on_evaluation;
 };
 
+// The counter of steps in which no group's rewards differed, in TrainState::counters and the metrics.
+constexpr const char* kStepsWithoutVariance = "steps_without_variance";
+
 struct TrainSummary {
   TrainState state;
   bool interrupted = false;
@@ -79,8 +82,8 @@ struct TrainSummary {
 //
 // `step` counts batches, `version` counts updates. A batch without a trainable token (all groups without
 // variance, all rows failed) is a step without an update: weights, moments and version stay as they are, it
-// is counted in `skipped_steps`, and schedules and the task stream move on. Learning-rate schedules are
-// functions of the step.
+// is counted in `skipped_steps`, and schedules and the task stream move on. Several steps in succession
+// without variance are warned of. Learning-rate schedules are functions of the step.
 //
 // The position of a checkpoint is taken before the weights are handed on, so that a run resumed from it does
 // what the uninterrupted one did; a synchronous run ends in the same bits.
