@@ -187,6 +187,113 @@ TEST_F(CommandsTest, AResumedRunEndsInTheBitsOfOneThatNeverStopped) {
   EXPECT_EQ(run_replay(root_ / "cut"), kExitDone);
 }
 
+// The evaluation of step 2 ends after the checkpoint of step 2 is saved, and may after that of step 3.
+TEST_F(CommandsTest, AnEvaluationThatEndedIsNotToldAsCutOffOnResume) {
+  ASSERT_EQ(run_train(arguments("run"), interrupts_), kExitDone);
+  const fs::path newest = root_ / "run/checkpoints/step_4";
+  Json state = Json::parse(read_file(newest / "state.json"));
+  state.set("unfinished_evaluations", Json::array({Json(2), Json(4)}));
+  const std::string text = state.dump();
+  write_file_atomic(newest / "state.json", text);
+  Json marker = Json::parse(read_file(newest / "complete"));
+  Json files = marker.at("files");
+  files.set("state.json", text.size());
+  marker.set("files", files);
+  write_file_atomic(newest / "complete", marker.dump());
+
+  RunFileArguments rest = arguments("run", {"rollout.steps=5"});
+  rest.resume = true;
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(run_train(rest, interrupts_), kExitDone);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(told.find("cut off"), std::string::npos) << told;
+  EXPECT_EQ(told.find("no checkpoint"), std::string::npos) << told;
+
+  // One of which the metrics know nothing was cut off.
+  std::string metrics = read_file(root_ / "run/metrics.jsonl");
+  for (size_t at = metrics.find("eval/"); at != std::string::npos; at = metrics.find("eval/", at)) {
+    metrics.replace(at, 5, "else/");
+  }
+  write_file_atomic(root_ / "run/metrics.jsonl", metrics);
+  write_file_atomic(newest / "state.json", text);
+  fs::remove_all(root_ / "run/checkpoints/step_5");
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(run_train(rest, interrupts_), kExitDone);
+  const std::string then = testing::internal::GetCapturedStderr();
+  EXPECT_NE(then.find("The evaluation of step 2 was cut off"), std::string::npos) << then;
+}
+
+// A run that was killed before its first checkpoint begins again, with no episode twice.
+TEST_F(CommandsTest, ARunWithoutACheckpointBeginsAgainOnResume) {
+  ASSERT_EQ(run_train(arguments("run", {"rollout.steps=1"}), interrupts_), kExitDone);
+  fs::remove_all(root_ / "run/checkpoints");
+  RunFileArguments again = arguments("run", {"rollout.steps=1"});
+  again.resume = true;
+  ASSERT_EQ(run_train(again, interrupts_), kExitDone);
+  std::map<std::string, int> times;
+  for_each_episode(root_ / "run/episodes", [&](const EpisodeRecord& record, const EpisodePlace&) {
+    ++times[record.purpose + " " + record.id.to_string()];
+    return true;
+  });
+  EXPECT_GE(times.size(), 8u);
+  for (const auto& [name, count] : times) EXPECT_EQ(count, 1) << name;
+}
+
+// Cut by a kill or a full disk: `--resume` keeps the whole lines of every file.
+TEST_F(CommandsTest, ResumePassesOverLinesThatWereCut) {
+  ASSERT_EQ(run_train(arguments("run"), interrupts_), kExitDone);
+  for (const char* name : {"metrics.jsonl", "events.jsonl", "episodes/000000.jsonl"}) {
+    write_file_atomic(root_ / "run" / name, read_file(root_ / "run" / name) + "{\"step\": 4, \"lo\n");
+  }
+  RunFileArguments rest = arguments("run", {"rollout.steps=5"});
+  rest.resume = true;
+  ASSERT_EQ(run_train(rest, interrupts_), kExitDone);
+  EXPECT_EQ(run_replay(root_ / "run"), kExitDone);
+  int64_t train = 0;
+  for_each_episode(root_ / "run/episodes", [&](const EpisodeRecord& record, const EpisodePlace&) {
+    train += record.purpose == "train" ? 1 : 0;
+    return true;
+  });
+  EXPECT_EQ(train, 5 * 2 * 4);
+
+  write_file_atomic(root_ / "run/metrics.jsonl",
+                    "{\"step\": 4, \"lo\n" + read_file(root_ / "run/metrics.jsonl"));
+  EXPECT_THROW(run_train(rest, interrupts_), Error);
+}
+
+TEST_F(CommandsTest, AModelPathThatIsNoneIsNamed) {
+  const auto refusal = [&](const fs::path& path) {
+    try {
+      run_train(arguments("rl", {"model.path=\"" + path.string() + "\""}), interrupts_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInput);
+      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  fs::create_directories(root_ / "empty");
+  EXPECT_NE(refusal(root_ / "nowhere").find("(model.path) does not exist"), std::string::npos);
+  EXPECT_NE(refusal("no/where").find("does not exist in " + fs::current_path().string()), std::string::npos);
+  EXPECT_NE(refusal(root_ / "empty").find("no model directory"), std::string::npos);
+  EXPECT_NE(refusal(root_ / "nowhere").find("stoker init DIRECTORY"), std::string::npos);
+  EXPECT_NE(refusal(shared_ / "run.toml").find("neither a model directory nor a GGUF file"),
+            std::string::npos);
+  EXPECT_NE(refusal(shared_ / "sft").find("its model is " + (shared_ / "sft/model").string()),
+            std::string::npos);
+  for (const auto& verb : std::vector<std::function<int()>>{
+           [&] { return run_generate({.model = root_ / "nowhere", .prompt = "x"}, interrupts_); },
+           [&] { return run_score({.model = root_ / "nowhere", .input = root_ / "nowhere"}, interrupts_); },
+           [&] { return run_doctor(root_ / "nowhere"); }}) {
+    try {
+      verb();
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("(MODEL) does not exist"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(CommandsTest, EvalRefusesAMissingModelBeforeItMakesAFolder) {
   RunFileArguments missing = arguments("eval", {"model.path=\"" + (root_ / "nowhere").string() + "\""});
   EXPECT_THROW(run_eval(missing, interrupts_), Error);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/model_path.h"
 #include "cli/session.h"
 #include "compute/cpu/instruction_set.h"
 #include "model/model_directory.h"
@@ -76,6 +77,7 @@ void print_model(const std::filesystem::path& path) {
 }  // namespace
 
 int run_doctor(const std::filesystem::path& model) {
+  if (!model.empty()) check_model_path(model, "MODEL");
   print_row("stoker", kVersion);
   print_row("compiler", __VERSION__);
   print_row("kernel", first_line("/proc/sys/kernel/osrelease"));

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/generate_batch.h"
+#include "cli/model_path.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
 #include "engine/request_check.h"
@@ -184,6 +185,7 @@ void check(const GenerateArguments& arguments) {
 
 int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts) {
   check(arguments);
+  check_model_path(arguments.model, "MODEL");
   RealExecutor executor;
   Chat chat(arguments, executor);
   CancellationSource stop;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "model/model_directory.h"
 #include "model/sizes.h"
 #include "text/tokenizer.h"
@@ -93,6 +94,7 @@ int run_init(const InitArguments& arguments) {
                       arguments.directory.string()));
     }
   }
+  check_output_folder(fs::absolute(arguments.directory).parent_path(), "folder");
   TokenizerPtr tokenizer = Tokenizer::from_json(build_tokenizer_json(init.words), "the fresh tokenizer");
   ModelConfig config = model_config(init, *tokenizer);
   Weights weights = initialize_weights(config, static_cast<uint64_t>(init.seed));

@@ -118,7 +118,7 @@ struct RolloutConfig {
     visit("max_concurrent_episodes", max_concurrent_episodes,
           "Episodes that run at once; at least one group's.", at_least(1));
     visit("max_ahead", max_ahead,
-          "Batches that dispatch may run ahead of training: the mean lag it leads to.", at_least(0));
+          "Batches that dispatch may run ahead: the mean lag it leads to; 0 in mode sync.", at_least(0));
     visit("max_staleness", max_staleness,
           "The cap: no token is trained that is older than this many versions; see stale_action.",
           at_least(0));

@@ -6,11 +6,18 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 namespace stoker {
 namespace {
 
 void check_together(const RunConfig& config, const ConfigReader& reader) {
+  if (config.output.empty()) {
+    throw input_error(
+        fmt::format("{} is empty; name the run folder with output=FOLDER, for example "
+                    "output=runs/first.",
+                    reader.describe("output")));
+  }
   const RolloutConfig& rollout = config.rollout;
   if (rollout.max_concurrent_episodes < rollout.group_size) {
     throw input_error(fmt::format("{} is {} and {} is {}: no group could ever start; raise the first.",
@@ -37,6 +44,23 @@ void check_together(const RunConfig& config, const ConfigReader& reader) {
   }
 }
 
+// A synchronous run has nothing ahead: the default follows the mode, and a setting that says otherwise is
+// told.
+void settle_mode(RunConfig& config, const ConfigReader& reader) {
+  RolloutConfig& rollout = config.rollout;
+  if (rollout.mode != "sync") return;
+  const std::string described = reader.describe("rollout.max_ahead");
+  if (described.ends_with("(default)")) {
+    rollout.max_ahead = 0;
+  } else if (rollout.max_ahead != 0) {
+    log_warning(
+        "{} is sync, so that {} = {} has no effect: dispatch does not run ahead. Set rollout.mode to async, "
+        "or "
+        "rollout.max_ahead to 0.",
+        reader.describe("rollout.mode"), described, rollout.max_ahead);
+  }
+}
+
 }  // namespace
 
 std::string sampling_name(double temperature) {
@@ -49,6 +73,7 @@ RunFile read_run_file(const RunFileArguments& arguments) {
   reader.read_file(arguments.run_file);
   for (const std::string& assignment : arguments.assignments) reader.set(assignment);
   check_together(file.config, reader);
+  settle_mode(file.config, reader);
   file.resolved = reader.dump();
 
   RunConfig canonical = file.config;

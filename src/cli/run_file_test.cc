@@ -73,6 +73,26 @@ TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
   EXPECT_NE(refusal("[evaluate]\ntemperatures = []\n").find("evaluate.temperatures"), std::string::npos);
 }
 
+TEST_F(RunFileTest, WhatModeSyncLeavesWithoutEffectIsTold) {
+  testing::internal::CaptureStderr();
+  read("[rollout]\nmax_ahead = 3\n", {"rollout.mode=sync"});
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("rollout.mode (command line) is sync"), std::string::npos) << told;
+  EXPECT_NE(told.find("line 2) = 3 has no effect"), std::string::npos) << told;
+
+  testing::internal::CaptureStderr();
+  const RunFile quiet = read("", {"rollout.mode=sync"});
+  EXPECT_EQ(quiet.config.rollout.max_ahead, 0);
+  read(quiet.resolved);
+  read("[rollout]\nmax_ahead = 3\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(RunFileTest, AnEmptyNameOfTheRunFolderIsRefused) {
+  EXPECT_NE(refusal("output = \"\"\n").find("line 1) is empty"), std::string::npos);
+  EXPECT_NE(refusal("", {"output="}).find("output=FOLDER"), std::string::npos);
+}
+
 // ENV-13: time-outs that are not numbers of seconds.
 TEST_F(RunFileTest, ENV_13_TimeoutsAreNumbersOfSeconds) {
   for (const char* value : {"nan", "-1.0", "0.0", "\"30s\"", "-inf"}) {

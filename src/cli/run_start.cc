@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "model/model_directory.h"
 
@@ -23,6 +26,24 @@ void copy_tokenizer(const fs::path& model, const fs::path& folder) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
     if (fs::exists(model / name)) write_file_atomic(folder / name, read_file(model / name));
   }
+}
+
+// Evaluations end after checkpoints that knew of them as under way: those in the metrics have ended. One of
+// the checkpoint's own step is repeated all the same, since the best model may not have been saved yet.
+void forget_recorded_evaluations(const fs::path& metrics, TrainState& state) {
+  std::vector<int64_t>& unfinished = state.unfinished_evaluations;
+  if (unfinished.empty() || !fs::exists(metrics)) return;
+  for_each_line(metrics, [&](std::string_view line, size_t, bool complete) {
+    const Result<Json> row = complete ? Json::try_parse(line) : Json();
+    if (!row || !row->is_object()) return true;  // told by who rewrites the file
+    const Json* step = row->find("step");
+    if (step == nullptr || !step->is_integer() || step->as_int() >= state.step) return true;
+    const Json::Object& members = row->as_object();
+    const bool evaluates = std::any_of(members.begin(), members.end(),
+                                       [](const auto& member) { return member.first.starts_with("eval/"); });
+    if (evaluates) std::erase(unfinished, step->as_int());
+    return true;
+  });
 }
 
 bool lies_inside(const fs::path& path, const fs::path& folder) {
@@ -60,10 +81,12 @@ RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const
   start.state.phase = phase;
   if (arguments.resume) {
     start.checkpoint = checkpoints.newest();
-    if (start.checkpoint)
+    if (start.checkpoint) {
       start.state = start.checkpoint->state;
-    else
+      forget_recorded_evaluations(folder.metrics_file(), start.state);
+    } else {
       log_warning("{} holds no checkpoint; the run starts from the beginning.", folder.path().string());
+    }
     if (start.state.phase != phase) {
       throw input_error(
           fmt::format("The run in {} is of 'stoker {}', not of 'stoker {}'; choose another folder with "

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/json_rows.h"
+#include "cli/model_path.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
 #include "model/gguf_tokenizer.h"
@@ -141,6 +142,7 @@ int run_score(const ScoreArguments& arguments, InterruptWatch& interrupts) {
     throw input_error("--temperature must be above 0 and at most 100.");
   }
   compute_type(arguments.compute_type);
+  check_model_path(arguments.model, "MODEL");
   std::vector<JsonRow> rows = read_json_rows(arguments.input);
   RealExecutor executor;
   Scoring scoring(arguments, executor);

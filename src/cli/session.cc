@@ -10,6 +10,7 @@
 
 #include "async/run.h"
 #include "base/error.h"
+#include "cli/model_path.h"
 #include "model/gguf_tokenizer.h"
 #include "model/model_directory.h"
 #include "observe/progress_bar.h"
@@ -18,12 +19,8 @@
 namespace stoker {
 namespace {
 
-std::filesystem::path required_model_path(const RunConfig& config) {
-  if (config.model.path.empty()) {
-    throw input_error(
-        "The run file names no model; set model.path to a model directory ('stoker init DIRECTORY' writes "
-        "a fresh one).");
-  }
+std::filesystem::path checked_model_path(const RunConfig& config) {
+  check_model_path(config.model.path, "model.path");
   return config.model.path;
 }
 
@@ -76,7 +73,7 @@ Session::Session(const RunConfig& config)
       compute_(compute_threads(config.threads)),
       blocking_({.threads = 4, .name = "blocking"}),
       world_({.threads = 16, .name = "world", .abandon_after = std::chrono::seconds(2)}),
-      tokenizer_(load_tokenizer(required_model_path(config))),
+      tokenizer_(load_tokenizer(checked_model_path(config))),
       renderer_(make_renderer(
           config.model.path, tokenizer_,
           {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools})),

@@ -41,21 +41,28 @@ std::vector<RunRecorder::Column> policy_step_columns() {
           {"staleness/lag/mean", "lag", "{:.2f}"}};
 }
 
-// Whether the run up to `state` has consumed the episode; others are played again, and evaluations behind it
-// too.
+// Whether the run up to `state` has consumed the episode; others are played again, and evaluations that are
+// repeated or come behind it too.
 bool belongs_to(const TrainState& state, const EpisodeRecord& record) {
   long long step = 0;
-  if (std::sscanf(record.purpose.c_str(), "step %lld ", &step) == 1) return step <= state.step;
+  if (std::sscanf(record.purpose.c_str(), "step %lld ", &step) == 1) {
+    const std::vector<int64_t>& cut_off = state.unfinished_evaluations;
+    const bool repeated =
+        step == state.step && std::find(cut_off.begin(), cut_off.end(), step) != cut_off.end();
+    return step <= state.step && !repeated;
+  }
   bool open = std::find(state.open_ordinals.begin(), state.open_ordinals.end(), record.id.task_ordinal) !=
               state.open_ordinals.end();
   return record.id.task_ordinal < state.next_ordinal && !open;
 }
 
-// The run folder's episodes, those behind the checkpoint of a resumed run removed.
+// The run folder's episodes, those behind the checkpoint of a resumed run removed; all where it has none.
 std::filesystem::path episodes_to_continue(const RunStart& start) {
   std::filesystem::path folder = start.folder.episodes();
-  if (start.checkpoint && std::filesystem::is_directory(folder)) {
-    keep_episodes(folder, [&start](const EpisodeRecord& record) { return belongs_to(start.state, record); });
+  if (std::filesystem::is_directory(folder)) {
+    keep_episodes(folder, [&start](const EpisodeRecord& record) {
+      return start.checkpoint && belongs_to(start.state, record);
+    });
   }
   return folder;
 }
@@ -230,6 +237,12 @@ void add_success(const RunConfig& config, const TrainingRun& run, FigureReport& 
 
 void print_result(const RunConfig& config, const RunStart& start, const TrainSummary& summary) {
   fmt::print("steps                       {}/{}\n", summary.state.step, config.rollout.steps);
+  const auto lacking = summary.state.counters.find(kStepsWithoutVariance);
+  if (lacking != summary.state.counters.end() && lacking->second > 0) {
+    fmt::print(
+        "steps without variance      {:.0f} (all rewards of each group were equal: nothing was learned)\n",
+        lacking->second);
+  }
   fmt::print("model                       {}\n", start.folder.model().string());
   if (summary.checkpoint) fmt::print("checkpoint                  {}\n", summary.checkpoint->string());
   fmt::print("run folder                  {}\n", start.folder.path().string());
