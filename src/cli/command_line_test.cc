@@ -52,6 +52,10 @@ TEST(CommandLine, UnknownVerbsAreNamedAtEveryLevel) {
   expect_told({}, {"'stoker' needs a verb: init", "'stoker --help'"});
 }
 
+TEST(CommandLine, AnUnknownEnvironmentToServeIsTold) {
+  expect_told({"env", "serve", "arithmetik"}, {"kind must be one of", "did you mean \"arithmetic\"?"});
+}
+
 TEST(CommandLine, WhatDoesNotParseIsToldWithItsRemedy) {
   expect_told({"train", "run.toml", "--resme"},
               {"no option --resme of 'stoker train'", "did you mean --resume?", "'stoker train --help'"});

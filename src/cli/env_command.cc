@@ -55,8 +55,8 @@ int run_env_check(const EnvCheckArguments& arguments, InterruptWatch& interrupts
 
 int run_env_serve(const EnvServeArguments& arguments) {
   EnvironmentConfig config;
-  config.kind = arguments.name;
   ConfigReader reader(config);
+  reader.set("kind=" + arguments.name);
   for (const std::string& assignment : arguments.assignments) reader.set(arguments.name + "." + assignment);
   RealExecutor executor;
   Pool input({.threads = 1, .name = "input"});
