@@ -28,6 +28,7 @@ ControllerOptions controller_options(const RolloutConfig& config) {
           .max_staleness = config.max_staleness,
           .stale_action = stale_action_from_name(config.stale_action),
           .batch_order = batch_order_from_name(config.batch_order),
+          .update_boundary = update_boundary_from_name(config.update_boundary),
           .failures = failure_policy(config.failures),
           .max_attempts = config.max_attempts,
           .retry_backoff_seconds = config.retry_backoff_seconds,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "cli/failures_config.h"
 #include "rollout/controller.h"
 #include "rollout/episode.h"
 
@@ -60,31 +61,6 @@ struct LimitsConfig {
   }
 };
 
-struct FailuresConfig {
-  std::string tool = "retry";
-  std::string environment = "retry";
-  std::string infrastructure = "retry";
-  std::string reward = "exclude";
-  std::string limit = "score";
-
-  template <typename V>
-  void for_each_field(V& visit) {
-    visit("tool", tool,
-          "A tool that hung, threw or broke: retry the episode, exclude it, or show the model an error.",
-          one_of({"retry", "exclude", "show"}));
-    visit("environment", environment, "An environment that hung, threw or broke.",
-          one_of({"retry", "exclude"}));
-    visit("infrastructure", infrastructure, "An engine that is lost, and the like.",
-          one_of({"retry", "exclude"}));
-    visit("reward", reward, "A reward that hung, threw or gave no number.", one_of({"retry", "exclude"}));
-    visit("limit", limit,
-          "A budget of rollout.limits was used up: score the episode as it is or exclude it. The wall clock "
-          "always excludes.",
-          one_of({"score", "exclude"}));
-  }
-};
-FailurePolicy failure_policy(const FailuresConfig& config);
-
 struct RolloutConfig {
   std::string mode = "async";
   int64_t steps = 40;
@@ -95,6 +71,7 @@ struct RolloutConfig {
   int64_t max_staleness = 8;
   std::string stale_action = "drop";
   std::string batch_order = "oldest";
+  std::string update_boundary = "token";
   int max_attempts = 3;
   double retry_backoff_seconds = 1;
   std::string failed_members = "shrink";
@@ -131,6 +108,11 @@ struct RolloutConfig {
           "The groups of a batch: those dispatched first of the finished ones, those finished first, or "
           "strictly the next ones in dispatch order.",
           one_of({"oldest", "completion", "strict"}));
+    visit(
+        "update_boundary", update_boundary,
+        "When new weights reach episodes in flight: between two tokens; between two turns, so that each turn "
+        "is of one version; or at a barrier, where nothing starts and training waits until all have ended.",
+        one_of({"token", "turn", "barrier"}));
     visit("max_attempts", max_attempts,
           "Tries of an episode whose tool, environment or infrastructure failed.", at_least(1));
     visit("retry_backoff_seconds", retry_backoff_seconds,

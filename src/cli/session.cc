@@ -88,6 +88,7 @@ std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
                               .max_cache_bytes = int64_t{config_.engine.cache_megabytes} << 20,
                               .prefill_chunk = config_.engine.prefill_tokens,
                               .prefix_cache = config_.engine.prefix_cache,
+                              .recompute_cache = config_.engine.cache_on_update == "recompute",
                               .compute_type = compute_type(config_.model.compute_type),
                               .vocabulary_size = vocabulary_size(),
                               .tokenizer = tokenizer_};

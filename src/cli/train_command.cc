@@ -16,6 +16,7 @@
 #include "cli/run_recorder.h"
 #include "cli/run_start.h"
 #include "compute/cpu/cpu_learner.h"
+#include "engine/turn_boundary_engine.h"
 #include "model/model_directory.h"
 #include "observe/perfetto_writer.h"
 #include "rollout/run_activity.h"
@@ -97,10 +98,14 @@ class TrainingRun {
   Task<TrainSummary> run() {
     WeightsPtr weights = co_await learner_.snapshot();
     engine_ = session_.make_engine(weights);
-    runner_ = session_.training_runner(*engine_, &activity_);
-    orchestrator_ = std::make_unique<Orchestrator>(orchestrator_options(), *runner_, *tasks_, *engine_);
+    if (orchestrator_options().controller.update_boundary == UpdateBoundary::kTurn) {
+      turn_engine_ = std::make_unique<TurnBoundaryEngine>(*engine_);
+    }
+    Engine& engine = turn_engine_ ? static_cast<Engine&>(*turn_engine_) : *engine_;
+    runner_ = session_.training_runner(engine, &activity_);
+    orchestrator_ = std::make_unique<Orchestrator>(orchestrator_options(), *runner_, *tasks_, engine);
     source_ =
-        std::make_unique<OrchestratorSource>(*orchestrator_, *engine_, session_.executor(), runner_.get());
+        std::make_unique<OrchestratorSource>(*orchestrator_, engine, session_.executor(), runner_.get());
     trainer_ = std::make_unique<Trainer>(trainer_options(), trainer_parts(), start_.state);
     TrainSummary summary;
     std::exception_ptr failure;
@@ -206,6 +211,7 @@ class TrainingRun {
   PolicyEvaluator evaluator_;
   WeightsPtr learner_weights_;
   std::unique_ptr<NativeEngine> engine_;
+  std::unique_ptr<TurnBoundaryEngine> turn_engine_;  // around engine_, if the boundary is the turn
   std::unique_ptr<EpisodeRunner> runner_;
   std::unique_ptr<Orchestrator> orchestrator_;
   std::unique_ptr<OrchestratorSource> source_;

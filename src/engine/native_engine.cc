@@ -71,7 +71,8 @@ NativeEngine::NativeEngine(Executor& executor, ComputePool& pool, const WeightsP
       std::min<int64_t>(config_.max_position_embeddings, blocks * KvCache::kBlockPositions));
   const SchedulerOptions scheduling{.max_batch = options_.max_batch,
                                     .prefill_chunk = options_.prefill_chunk,
-                                    .prefix_cache = options_.prefix_cache};
+                                    .prefix_cache = options_.prefix_cache,
+                                    .recompute = options_.recompute_cache};
   scheduler_ = std::make_unique<Scheduler>(scheduling, *cache_, options_.tokenizer.get());
   forward_ =
       pool_.run_blocking([&](Parallel& parallel) { return make_forward(*weights, parallel, nullptr); });

@@ -24,6 +24,9 @@ struct NativeEngineOptions {
   int64_t max_cache_bytes = 256 << 20;  // keys and values; taken from the system as they are used
   int32_t prefill_chunk = 256;          // context tokens a step: bounds how long decoding waits for a prompt
   bool prefix_cache = true;
+  // What new weights do to sequences in flight: keep their cache, so that later tokens are `mixed`, or
+  // compute it anew, at the cost of their contexts' prefill.
+  bool recompute_cache = false;
   ComputeType compute_type = ComputeType::kFloat32;  // the Learner's, for log-probabilities of the same bits
   int32_t vocabulary_size = 0;  // ids from there on have no token and are never sampled; 0: all the model has
   TokenizerPtr tokenizer;       // for stop strings and Completion::text; may be null

@@ -58,6 +58,42 @@ TEST(NativeEngine, WGT_03_AWeightSwapMarksTheTokensBehindIt) {
   EXPECT_GT(swapped, 20);
 }
 
+// What is sampled behind the swap is what the new weights give for all that came before it.
+TEST(NativeEngine, RecomputedSequencesGoOnAsTheNewWeightsWould) {
+  const WeightsPtr old_weights = test_weights(3, 1), new_weights = test_weights(4, 2);
+  std::vector<GenerateRequest> requests = grouped_requests(10, 5);
+  for (GenerateRequest& request : requests) request.stop = {.max_tokens = 40};
+  int swapped = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SimulatedExecutor executor(seed);
+    ComputePool pool(1);
+    NativeEngine engine(executor, pool, old_weights, {.prefill_chunk = 16, .recompute_cache = true});
+    const std::vector<Outcome> outcomes =
+        run(executor, generate_while_publishing(engine, requests, new_weights, 8ms));
+    EXPECT_EQ(engine.statistics().cache_blocks_used, 0);
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      const std::vector<SampledToken>& tokens = outcomes[i].tokens;
+      GenerateRequest rest = requests[i];
+      std::vector<SampledToken> behind;
+      for (const SampledToken& token : tokens) {
+        EXPECT_FALSE(token.mixed);
+        if (token.version == 4) {
+          behind.push_back(token);
+        } else {
+          rest.tokens.push_back(token.id);
+        }
+      }
+      if (behind.empty() || behind.size() == tokens.size()) continue;
+      ++swapped;
+      rest.first_position = tokens.size() - behind.size();
+      rest.stop.max_tokens = static_cast<int32_t>(behind.size());
+      expect_same({{.tokens = behind, .completion = outcomes[i].completion}}, alone({rest}, new_weights));
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(swapped, 20);
+}
+
 TEST(NativeEngine, WGT_01_NoCacheOfOldWeightsServesNewOnes) {
   const WeightsPtr old_weights = test_weights(1, 1), new_weights = test_weights(2, 2);
   const std::vector<GenerateRequest> requests = grouped_requests(11, 8);

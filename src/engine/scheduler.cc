@@ -98,7 +98,8 @@ void Scheduler::weights_changed() {
   ++weights_generation_;
   cache_.forget_cached();
   for (Sequence* sequence : running_) {
-    if (sequence->decoding || sequence->restarted) {
+    const bool keeps = sequence->decoding && !options_.recompute;
+    if (keeps || sequence->restarted) {
       sequence->mixed = sequence->mixed || sequence->computed > 0;
     } else {
       sequence->restarted = sequence->computed > 0;
@@ -267,6 +268,7 @@ void Scheduler::share_full_blocks(Sequence& sequence) {
 
 void Scheduler::accept(Sequence& sequence, const SampledId& sampled, int64_t version) {
   sequence.decoding = true;
+  sequence.restarted = false;
   sequence.tokens.push_back(sampled.id);
   Completion& completion = sequence.completion;
   ++completion.sampled_tokens;

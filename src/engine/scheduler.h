@@ -17,6 +17,7 @@ struct SchedulerOptions {
   int32_t max_batch = 64;       // sequences that are computed side by side
   int32_t prefill_chunk = 256;  // context tokens a step, over all sequences
   bool prefix_cache = true;
+  bool recompute = false;  // of sequences in flight, when the weights change
 };
 
 // What one step computes, and where its results go.
@@ -62,8 +63,9 @@ class Scheduler {
   void complete(StepPlan& plan, int64_t version);
 
   // Other weights compute the next step: nothing cached is found any more. Sequences that have sampled keep
-  // their blocks and are mixed; the others start over, but only once: a context that takes longer than the
-  // time between two publications goes on as mixed, so that it ends.
+  // their blocks and are mixed, unless they are to be recomputed; the others start over. A context starts
+  // over only once until it gives a token: one that takes longer than the time between two publications goes
+  // on as mixed, so that it ends.
   void weights_changed();
 
   bool idle() const { return waiting_.empty() && running_.empty(); }

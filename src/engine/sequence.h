@@ -37,7 +37,7 @@ struct Sequence {
   std::vector<cpu::KvRun> runs;  // the same blocks as the forward pass sees them
   bool mixed = false;            // computed by more than one version
   bool decoding = false;         // a token was sampled since the context was computed
-  bool restarted = false;        // other weights made it start over
+  bool restarted = false;        // other weights made it start over since its last token
   bool preempted = false;        // has given up its blocks at least once
 
   StopText text;

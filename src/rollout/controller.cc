@@ -64,6 +64,15 @@ struct Controller::State {
 
   std::optional<uint64_t> take_ordinal();
   bool tasks_left() const { return !reopened.empty() || next_ordinal < options.end_ordinal; }
+  // An owed publication waits for the episodes that run.
+  bool at_barrier() const {
+    return options.update_boundary == UpdateBoundary::kBarrier && trained > served && running > 0;
+  }
+  // Trained less served version under which episodes may start.
+  int64_t most_debt() const {
+    if (options.update_boundary == UpdateBoundary::kBarrier) return 0;
+    return std::min<int64_t>(options.max_ahead, options.max_staleness);
+  }
   int64_t batch_limit() const { return std::max<int64_t>(0, options.total_steps - batches_before); }
   void start_episode(const EpisodeId& id, int64_t delay = 0) {
     ++running;
@@ -356,7 +365,7 @@ std::vector<uint64_t> Controller::State::next_batch() const {
 }
 
 void Controller::State::publish() {
-  if (publishing || trained <= served) return;
+  if (publishing || trained <= served || at_barrier()) return;
   publishing = trained;
   publishing_batches = trained_batches;
   decisions.push_back({.kind = DecisionKind::kPublish, .version = trained});
@@ -385,7 +394,7 @@ std::optional<uint64_t> Controller::State::take_ordinal() {
 }
 
 void Controller::State::admit() {
-  if (trained - served > std::min<int64_t>(options.max_ahead, options.max_staleness)) return;
+  if (trained - served > most_debt()) return;
   const int64_t batches = std::min(options.max_ahead + served_batches + 1, batch_limit());
   const int64_t groups_allowed = batches * options.groups_per_batch;
   while (dispatched < groups_allowed && running + options.group_size <= options.max_concurrent_episodes) {
@@ -473,6 +482,7 @@ std::vector<uint64_t> Controller::open_ordinals() const {
 
 int64_t Controller::trained_version() const { return state_->trained; }
 int64_t Controller::served_version() const { return state_->served; }
+bool Controller::waits_at_barrier() const { return !state_->over && state_->at_barrier(); }
 int32_t Controller::running_episodes() const { return state_->running; }
 int32_t Controller::ready_groups() const { return static_cast<int32_t>(state_->ready.size()); }
 int32_t Controller::open_groups() const { return static_cast<int32_t>(state_->groups.size()); }

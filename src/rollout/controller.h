@@ -32,13 +32,24 @@ enum class StaleAction {
   kMask,    // it is trained, its tokens over the cap without loss
 };
 
+// When new weights reach episodes in flight.
+enum class UpdateBoundary {
+  kToken,  // between two tokens: the rest of a turn is sampled by the new version
+  kTurn,   // between two turns: TurnBoundaryEngine waits for those in generation; to the controller as kToken
+  kBarrier,  // between two episodes: nothing starts, and the learner waits, until no episode runs. Costs the
+             // gain of running ahead where episodes differ in length.
+};
+
 // The names in run files and event logs: "oldest", "completion", "strict"; "drop", "cancel", "wait", "mask";
-// "shrink", "drop", "refill". An unknown name throws Error(kInput) with the known ones.
+// "token", "turn", "barrier"; "shrink", "drop", "refill". An unknown name throws Error(kInput) with the known
+// ones.
 const char* to_string(BatchOrder order);
 const char* to_string(StaleAction action);
+const char* to_string(UpdateBoundary boundary);
 const char* to_string(FailedMemberPolicy policy);
 BatchOrder batch_order_from_name(const std::string& name);
 StaleAction stale_action_from_name(const std::string& name);
+UpdateBoundary update_boundary_from_name(const std::string& name);
 FailedMemberPolicy failed_member_policy_from_name(const std::string& name);
 
 constexpr double kMostBackoffSeconds = 60;
@@ -52,6 +63,7 @@ struct ControllerOptions {
   int64_t max_staleness = 1 << 20;  // H: the largest lag of a trained token
   StaleAction stale_action = StaleAction::kDrop;
   BatchOrder batch_order = BatchOrder::kOldestFirst;
+  UpdateBoundary update_boundary = UpdateBoundary::kToken;
   FailurePolicy failures;    // by class: tried again or left out
   int32_t max_attempts = 3;  // per episode
   double retry_backoff_seconds =
@@ -80,7 +92,8 @@ struct ControllerOptions {
 //     max_ahead;
 //   * its G episodes fit under max_concurrent_episodes;
 //   * the publication debt, trained version less served version, is at most min(max_ahead, max_staleness):
-//     synchronous episodes wait for the weights that they must be sampled from.
+//     synchronous episodes wait for the weights that they must be sampled from;
+//   * at update_boundary kBarrier, no publication is owed.
 // So a slot opens whenever a step, an episode or a drop ends. Retries and refills take the slot of the
 // attempt that failed, also while they wait for their backoff.
 //
@@ -104,6 +117,7 @@ class Controller {
 
   int64_t trained_version() const;
   int64_t served_version() const;
+  bool waits_at_barrier() const;     // a publication is owed and waits for the episodes that run
   int32_t running_episodes() const;  // cancelled ones that have not ended included
   int32_t ready_groups() const;      // complete, not consumed: the depth of the train queue
   int32_t open_groups() const;       // dispatched, not consumed, not dropped

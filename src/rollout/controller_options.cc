@@ -24,6 +24,9 @@ constexpr std::array kOrders = {std::pair{BatchOrder::kOldestFirst, "oldest"},
 constexpr std::array kActions = {
     std::pair{StaleAction::kDrop, "drop"}, std::pair{StaleAction::kCancel, "cancel"},
     std::pair{StaleAction::kWait, "wait"}, std::pair{StaleAction::kMask, "mask"}};
+constexpr std::array kBoundaries = {std::pair{UpdateBoundary::kToken, "token"},
+                                    std::pair{UpdateBoundary::kTurn, "turn"},
+                                    std::pair{UpdateBoundary::kBarrier, "barrier"}};
 constexpr std::array kPolicies = {std::pair{FailedMemberPolicy::kShrink, "shrink"},
                                   std::pair{FailedMemberPolicy::kDrop, "drop"},
                                   std::pair{FailedMemberPolicy::kRefill, "refill"}};
@@ -78,6 +81,7 @@ void check(const ControllerOptions& options) {
 
 const char* to_string(BatchOrder order) { return name_of<BatchOrder>(kOrders, order); }
 const char* to_string(StaleAction action) { return name_of<StaleAction>(kActions, action); }
+const char* to_string(UpdateBoundary boundary) { return name_of<UpdateBoundary>(kBoundaries, boundary); }
 const char* to_string(FailedMemberPolicy policy) { return name_of<FailedMemberPolicy>(kPolicies, policy); }
 
 BatchOrder batch_order_from_name(const std::string& name) {
@@ -85,6 +89,9 @@ BatchOrder batch_order_from_name(const std::string& name) {
 }
 StaleAction stale_action_from_name(const std::string& name) {
   return from_name<StaleAction>(kActions, "stale_action", name);
+}
+UpdateBoundary update_boundary_from_name(const std::string& name) {
+  return from_name<UpdateBoundary>(kBoundaries, "update_boundary", name);
 }
 FailedMemberPolicy failed_member_policy_from_name(const std::string& name) {
   return from_name<FailedMemberPolicy>(kPolicies, "failed_members", name);

@@ -152,6 +152,7 @@ class RandomWorld {
       case DecisionKind::kPublish:
         EXPECT_EQ(publishing_, -1);
         EXPECT_EQ(decision.version, trained_);
+        if (options_.update_boundary == UpdateBoundary::kBarrier) EXPECT_TRUE(running_.empty());
         publishing_ = decision.version;
         publishing_batches_ = batches_;
         return;
@@ -171,7 +172,7 @@ class RandomWorld {
               static_cast<uint32_t>(options_.max_attempts + (refills ? options_.max_refills : 0)));
     version_at_start_[id] = served_;
     if (open_.emplace(id.task_ordinal, OpenGroup{.dispatch_version = served_}).second) {
-      EXPECT_LE(trained_ - served_, options_.max_ahead);
+      EXPECT_LE(trained_ - served_, most_debt());
       EXPECT_LE(static_cast<int64_t>(open_.size() + consumed_.size()),
                 (options_.max_ahead + served_batches_ + 1) * options_.groups_per_batch);
       EXPECT_TRUE(ordinals_.insert(id.task_ordinal).second) << "an ordinal was dispatched twice";
@@ -207,9 +208,14 @@ class RandomWorld {
                        [&](const EpisodeId& id) { return id.task_ordinal == ordinal; });
   }
 
+  int64_t most_debt() const {
+    if (options_.update_boundary == UpdateBoundary::kBarrier) return 0;
+    return std::min<int64_t>(options_.max_ahead, options_.max_staleness);
+  }
+
   // When admission allows another group, it has been started.
   void check_never_idle() const {
-    if (trained_ - served_ > std::min<int64_t>(options_.max_ahead, options_.max_staleness)) return;
+    if (trained_ - served_ > most_debt()) return;
     const int64_t batches = std::min(options_.max_ahead + served_batches_ + 1, options_.total_steps);
     const bool allowed =
         static_cast<int64_t>(open_.size() + consumed_.size()) < batches * options_.groups_per_batch;
@@ -265,6 +271,7 @@ ControllerOptions random_options(uint64_t seed) {
   options.max_staleness = random.below(2) == 0 ? 1 << 20 : static_cast<int64_t>(random.below(3));
   options.stale_action = static_cast<StaleAction>(random.below(4));
   options.batch_order = static_cast<BatchOrder>(random.below(3));
+  options.update_boundary = static_cast<UpdateBoundary>(random.below(3));
   options.max_attempts = 1 + static_cast<int32_t>(random.below(3));
   options.failed_members = static_cast<FailedMemberPolicy>(random.below(3));
   options.max_refills = static_cast<int32_t>(random.below(4));

@@ -44,6 +44,7 @@ struct Orchestrator::State {
   Task<EpisodeRecord> play_attempt(EpisodeId id, Duration delay);
   void end_episode(const EpisodeId& id, std::optional<EpisodeRecord> record);
   void hand_over(const Decision& decision);
+  Task<> wait_at_barrier();
   void fail(std::exception_ptr exception);
   void stop();
   int64_t now() const { return scope->executor().now().time_since_epoch().count(); }
@@ -91,6 +92,7 @@ void Orchestrator::State::execute(Decision& decision) {
       return drop_group(decision);
     case DecisionKind::kPublish:
       publication = decision.version;
+      changed.set();
       return;
     case DecisionKind::kGiveUp:
       if (!failure) {
@@ -206,6 +208,14 @@ void Orchestrator::State::stop() {
   if (!over) emit({.kind = RunEventKind::kStopRequested});
 }
 
+// Until the publication that is owed has been decided, or the run is over.
+Task<> Orchestrator::State::wait_at_barrier() {
+  while (controller.waits_at_barrier() && !over && !failure) {
+    changed.reset();
+    co_await changed.wait();
+  }
+}
+
 Orchestrator::Orchestrator(Options options, EpisodePlayer& player, const TaskSource& tasks, Engine& engine)
     : state_(std::make_unique<State>(std::move(options), player, tasks, engine)) {}
 Orchestrator::~Orchestrator() = default;
@@ -244,6 +254,7 @@ Task<> Orchestrator::step_finished(WeightsPtr weights) {
   state.weights = std::move(weights);
   state.activity.learner_idle(state.now());
   state.emit({.kind = RunEventKind::kStepFinished, .version = state.weights->version()});
+  co_await state.wait_at_barrier();
   while (const std::optional<int64_t> version = std::exchange(state.publication, std::nullopt)) {
     state.activity.learner_publishes(*version, state.now());
     const Result<Done> published = co_await state.engine.publish(state.weights);

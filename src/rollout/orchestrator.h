@@ -55,8 +55,8 @@ class Orchestrator {
   Task<std::optional<RolloutBatch>> next_batch();
 
   // The step of the last batch is done: `weights` are its result. The controller decides when to publish.
-  // Returns when the weights serve, or at once when they are postponed. Weights that the engine refuses throw
-  // Error(kInternal).
+  // Returns when the weights serve, which at UpdateBoundary::kBarrier is after the episodes that run, or when
+  // the run is over. Weights that the engine refuses throw Error(kInternal).
   Task<> step_finished(WeightsPtr weights);
 
   // The last batch had nothing to train: it counts as one of the run's steps, the weights stay.

@@ -69,6 +69,16 @@ std::vector<Arm> protocol_arms() {
              s.batch_order = "strict";
              return with_depth(s, 4);
            }},
+          {"eta 4, update at turns",
+           [](Scenario s) {
+             s.update_boundary = "turn";
+             return with_depth(s, 4);
+           }},
+          {"eta 4, drain at update",
+           [](Scenario s) {
+             s.update_boundary = "barrier";
+             return with_depth(s, 4);
+           }},
           {"eta 4, cancel > 12", [](Scenario s) { return with_cap(s, 12, "cancel"); }},
           {"eta 4, cancel > 24", [](Scenario s) { return with_cap(s, 24, "cancel"); }},
           {"eta 4, drop > 24", [](Scenario s) { return with_cap(s, 24, "drop"); }},

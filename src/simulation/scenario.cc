@@ -34,7 +34,8 @@ ControllerOptions controller_options(const Scenario& scenario) {
           .max_ahead = scenario.max_ahead,
           .max_staleness = scenario.max_staleness,
           .stale_action = stale_action_from_name(scenario.stale_action),
-          .batch_order = batch_order_from_name(scenario.batch_order)};
+          .batch_order = batch_order_from_name(scenario.batch_order),
+          .update_boundary = update_boundary_from_name(scenario.update_boundary)};
 }
 
 ProcessorSharingOptions engine_options(const Scenario& scenario) {

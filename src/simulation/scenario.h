@@ -33,6 +33,7 @@ struct Scenario {
   int64_t max_staleness = 1 << 20;
   std::string stale_action = "drop";
   std::string batch_order = "oldest";
+  std::string update_boundary = "token";
 
   int64_t steps = 230;
   int64_t warm_up_steps = 30;
@@ -59,6 +60,8 @@ struct Scenario {
     visit("stale_action", stale_action, "What happens at the cap.",
           one_of({"drop", "cancel", "wait", "mask"}));
     visit("batch_order", batch_order, "The groups of a batch.", one_of({"oldest", "completion", "strict"}));
+    visit("update_boundary", update_boundary, "When new weights reach episodes in flight.",
+          one_of({"token", "turn", "barrier"}));
     visit("steps", steps, "Steps of the run, those before the measurement included.", at_least(1));
     visit("warm_up_steps", warm_up_steps, "Steps before the measurement begins.", at_least(0));
     visit("seed", seed, "Of the work and of the schedule.", at_least(0));

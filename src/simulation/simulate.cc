@@ -10,6 +10,7 @@
 #include "async/run.h"
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
+#include "engine/turn_boundary_engine.h"
 #include "rollout/orchestrator.h"
 #include "simulation/workload.h"
 
@@ -152,11 +153,12 @@ class Simulation {
         workload_(scenario.law, scenario.sample_cv, scenario.group_size,
                   static_cast<uint64_t>(scenario.seed)),
         engine_(engine_options(scenario), executor_),
+        turn_engine_(engine_),
         in_flight_(executor_),
         activity_(tracer),
-        player_(scenario_, workload_, engine_, in_flight_, activity_),
+        player_(scenario_, workload_, served(), in_flight_, activity_),
         orchestrator_({.controller = controller_options(scenario), .activity = &activity_}, player_, tasks_,
-                      engine_),
+                      served()),
         longest_(longest_tenth(scenario)) {}
 
   SimulationResult run() {
@@ -166,6 +168,11 @@ class Simulation {
   }
 
  private:
+  Engine& served() {
+    if (scenario_.update_boundary == "turn") return turn_engine_;
+    return engine_;
+  }
+
   Task<> drive() {
     co_await orchestrator_.start();
     int64_t steps = 0;
@@ -245,6 +252,7 @@ class Simulation {
   SimulatedExecutor executor_;
   Workload workload_;
   ProcessorSharingEngine engine_;
+  TurnBoundaryEngine turn_engine_;  // around engine_
   InFlight in_flight_;
   RunActivity activity_;
   TimedPlayer player_;

@@ -132,6 +132,25 @@ TEST(Simulate, StrictOrderHasNoLagOverTheDepth) {
   EXPECT_LT(strict.trajectories_per_hour, simulate(short_scenario("lognormal", 2)).trajectories_per_hour);
 }
 
+// At a barrier every episode is of the version it was dispatched under, and that is max_ahead behind.
+TEST(Simulate, TheUpdateBoundarySaysWhereVersionsMeet) {
+  for (const char* law : {"lognormal", "bimodal"}) {
+    SCOPED_TRACE(law);
+    Scenario scenario = short_scenario(law, 2);
+    const SimulationResult token = simulate(scenario);
+    scenario.update_boundary = "turn";
+    const SimulationResult turn = simulate(scenario);
+    scenario.update_boundary = "barrier";
+    const SimulationResult barrier = simulate(scenario);
+    EXPECT_EQ(barrier.lag_max, 2);
+    EXPECT_EQ(barrier.turn_lag_mean, barrier.lag_mean);
+    EXPECT_GT(token.lag_max, 2);
+    EXPECT_LT(turn.turn_lag_mean, turn.lag_mean);
+    EXPECT_LT(turn.trajectories_per_hour, token.trajectories_per_hour);
+    EXPECT_LT(barrier.trajectories_per_hour, 0.8 * token.trajectories_per_hour);
+  }
+}
+
 TEST(Scenario, ContradictionsAreRefusedByName) {
   const TestFolder folder;
   const auto refusal = [&](const std::string& text) -> std::string {
