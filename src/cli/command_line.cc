@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <exception>
@@ -385,6 +386,9 @@ int status_of_failure(const std::exception_ptr& failure) {
 }  // namespace
 
 int run_command_line(int argument_count, char** argument_values) {
+  // A write into a closed pipe, or past the limit of a file's size (ulimit -f), then fails with an errno.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   try {
     return command_line(argument_count, argument_values);
   } catch (...) {

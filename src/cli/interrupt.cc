@@ -35,9 +35,6 @@ struct InterruptWatch::Receiver {
 InterruptWatch::InterruptWatch() : receiver_(std::make_unique<Receiver>()) {
   sigset_t signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A write into a closed pipe, or past the limit of a file's size (ulimit -f), then fails with an errno.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
   thread_ = std::thread(&InterruptWatch::watch, this);
 }
 
