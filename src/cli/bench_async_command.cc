@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/figure_report.h"
 #include "base/file.h"
+#include "cli/bench_async_real.h"
 #include "cli/command.h"
 #include "simulation/async_protocol.h"
 #include "simulation/simulate.h"
@@ -87,7 +89,17 @@ std::string play_regime(const std::string& name, const BenchAsyncArguments& argu
 
 }  // namespace
 
-int run_bench_async(const BenchAsyncArguments& arguments) {
+int run_bench_async(const BenchAsyncArguments& given) {
+  if (given.real) return run_bench_async_real(given);
+  constexpr int64_t kSteps = 230, kFewestSteps = 31;
+  BenchAsyncArguments arguments = given;
+  if (arguments.steps == 0) arguments.steps = kSteps;
+  if (arguments.steps < kFewestSteps) {
+    throw input_error(
+        fmt::format("--steps must be a whole number of at least {} on the virtual clock, since 30 steps are "
+                    "warm-up; {} is not.",
+                    kFewestSteps, arguments.steps));
+  }
   FigureReport report;
   std::string text = fmt::format(
       "Trajectories per hour over those of colocated synchronous training, mean over {} paired seeds with "

@@ -85,10 +85,20 @@ struct SimulateArguments {
 
 struct BenchAsyncArguments {
   std::vector<std::string> regimes = {"R1", "R2", "R3"};
-  int64_t steps = 230;
+  int64_t steps = 0;  // of each run; 0: the default of its mode
   int64_t seeds = 5;
   std::filesystem::path json;      // figures go here too; empty: nowhere
   std::filesystem::path markdown;  // the tables go here too; empty: nowhere
+
+  // Of real runs.
+  bool real = false;
+  std::filesystem::path recipe = "examples/calculator";  // folder with run.toml, form.toml and habits.toml
+  std::filesystem::path model;  // what every seed starts from; empty: one is warmed up for each
+  std::filesystem::path output = "runs/bench-async";
+  double latency_ratio = 10;             // mean tool time over mean generation time of an episode
+  double target = 0.8;                   // success to be reached
+  std::vector<std::string> assignments;  // key=value for every training run, in order
+  std::filesystem::path program;         // whose verbs are run; empty: this one
 };
 
 // Each runs one verb and returns the exit status; wrong input and failures are thrown as Error.

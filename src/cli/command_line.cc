@@ -263,6 +263,45 @@ void add_looking_verbs(CLI::App& app, Invocation& invocation) {
   verb->callback([&] { invocation.chosen = [](InterruptWatch&) { return run_keys(); }; });
 }
 
+void add_bench_async(CLI::App& bench, Invocation& invocation) {
+  BenchAsyncArguments& given = invocation.bench_async;
+  auto* verb = bench.add_subcommand(
+      "async", "Synchronous against asynchronous training, on a virtual clock or, with --real, in real runs");
+  auto* regimes =
+      verb->add_option("--regimes", given.regimes, "R1 bound by latency, R2 by the trainer, R3 by generation")
+          ->check(CLI::IsMember({"R1", "R2", "R3"}));
+  verb->add_option("--steps", given.steps,
+                   "Steps of each run: 230 on the virtual clock, 30 of them warm-up; 30 in real runs")
+      ->check(whole_number(1, int64_t{1} << 32));
+  verb->add_option("--seeds", given.seeds, "Seeds, the same for every arm")->check(whole_number(1, 10000));
+  add_output_file(*verb, "--json", given.json, "Write the figures to this file too");
+  add_output_file(*verb, "--markdown", given.markdown, "Write the tables to this file too");
+  auto* real =
+      verb->add_flag("--real", given.real, "Train with the real engine and learner")->excludes(regimes);
+  verb->add_option("--output", given.output, "Folder of the real runs; finished ones in it are kept")
+      ->needs(real);
+  verb->add_option("--recipe", given.recipe,
+                   "Folder with run.toml, and form.toml and habits.toml of the warm-up")
+      ->needs(real);
+  verb->add_option("--model", given.model, "A warmed-up model to start from, in place of the warm-up")
+      ->needs(real);
+  verb->add_option("--latency-ratio", given.latency_ratio,
+                   "Mean tool time over mean generation time of an episode")
+      ->check(CLI::PositiveNumber)
+      ->needs(real);
+  verb->add_option("--target", given.target, "Success whose time is taken")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(real);
+  verb->add_option("key=value", given.assignments, "Overrides of the run file for every training run")
+      ->needs(real);
+  verb->callback([&] {
+    invocation.chosen = [&](InterruptWatch& interrupts) {
+      interrupts.end_at_first();
+      return run_bench_async(given);
+    };
+  });
+}
+
 void add_simulation_verbs(CLI::App& app, Invocation& invocation) {
   auto* verb = app.add_subcommand("simulate", "Play a training run on a virtual clock, in seconds for hours");
   verb->add_option("SCENARIO.toml", invocation.simulate.scenario, "Scenario; without it, the defaults");
@@ -283,22 +322,7 @@ void add_simulation_verbs(CLI::App& app, Invocation& invocation) {
 
   auto* bench = app.add_subcommand("bench", "Benchmarks of training set-ups");
   bench->require_subcommand(1);
-  verb = bench->add_subcommand("async", "Synchronous against asynchronous training, on a virtual clock");
-  verb->add_option("--regimes", invocation.bench_async.regimes,
-                   "R1 bound by latency, R2 by the trainer, R3 by generation")
-      ->check(CLI::IsMember({"R1", "R2", "R3"}));
-  verb->add_option("--steps", invocation.bench_async.steps, "Steps of each run, 30 of them warm-up")
-      ->check(whole_number(31, int64_t{1} << 32));
-  verb->add_option("--seeds", invocation.bench_async.seeds, "Seeds, the same for every arm")
-      ->check(whole_number(1, 10000));
-  add_output_file(*verb, "--json", invocation.bench_async.json, "Write the figures to this file too");
-  add_output_file(*verb, "--markdown", invocation.bench_async.markdown, "Write the tables to this file too");
-  verb->callback([&] {
-    invocation.chosen = [&](InterruptWatch& interrupts) {
-      interrupts.end_at_first();
-      return run_bench_async(invocation.bench_async);
-    };
-  });
+  add_bench_async(*bench, invocation);
 }
 
 void add_text_verbs(CLI::App& app, Invocation& invocation) {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/testing/test_folder.h"
+#include "cli/bench_async_result.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "model/model_directory.h"
@@ -166,6 +167,22 @@ TEST_F(CommandsTest, SyncAndAsyncWithNothingAheadGiveTheSameBits) {
       kExitDone);
   EXPECT_EQ(digest("sync"), digest("async"));
   EXPECT_NE(digest("sync"), start_digest());
+}
+
+TEST_F(CommandsTest, EvaluationsAfterTheRunSayWhatThoseBesideItSay) {
+  ASSERT_EQ(run_train(arguments("beside"), interrupts_), kExitDone);
+  ASSERT_EQ(run_train(arguments("after", {"train.evaluate_after_run=true"}), interrupts_), kExitDone);
+  const auto evaluations = [&](const std::string& run) {
+    std::map<int64_t, MetricMap> found;
+    for (const MetricsLine& line : read_metrics(root_ / run / "metrics.jsonl")) {
+      if (line.metrics.contains("eval/greedy/success")) found[line.step] = line.metrics;
+    }
+    return found;
+  };
+  EXPECT_EQ(evaluations("beside").size(), 3u);  // steps 0, 2 and 4
+  EXPECT_EQ(evaluations("beside"), evaluations("after"));
+  EXPECT_EQ(digest("beside"), digest("after"));
+  EXPECT_FALSE(fs::exists(root_ / "after/checkpoints/best"));
 }
 
 TEST_F(CommandsTest, AResumedRunEndsInTheBitsOfOneThatNeverStopped) {

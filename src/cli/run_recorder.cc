@@ -1,6 +1,7 @@
 #include "cli/run_recorder.h"
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,18 @@
 #include "base/log.h"
 
 namespace stoker {
+
+namespace {
+
+// The most that this process has held at once so far.
+double peak_memory_bytes() {
+  constexpr double kKibibyte = 1024;
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * kKibibyte;
+}
+
+}  // namespace
 
 double wall_clock_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -62,7 +75,9 @@ void RunRecorder::show(const std::string& line) {
 }
 
 void RunRecorder::record_step(int64_t step, const MetricMap& metrics) {
-  write(step, metrics);
+  MetricMap with_memory = metrics;
+  with_memory["process/peak_memory_bytes"] = peak_memory_bytes();
+  write(step, with_memory);
   last_step_ = step;
   show(step_line(step, metrics));
 }

@@ -30,6 +30,7 @@ class RunRecorder {
   RunRecorder(const Executor& executor, const std::filesystem::path& run_folder, int64_t total_steps,
               std::vector<Column> columns, bool quiet, std::optional<int64_t> resume_step);
 
+  // Adds process/peak_memory_bytes: the most memory that the process has held so far.
   void record_step(int64_t step, const MetricMap& metrics);
   // Written with the step's number; `line` is shown.
   void record_evaluation(int64_t step, const MetricMap& metrics, const std::string& line);

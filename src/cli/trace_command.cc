@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/run_trace.h"
 #include "observe/trace_files.h"
-#include "observe/trace_summary.h"
 #include "rollout/controller.h"
 
 namespace stoker {
@@ -56,13 +56,17 @@ void add_figures(const TraceSummary& summary, FigureReport& report) {
 
 }  // namespace
 
-int run_trace_summary(const TraceSummaryArguments& arguments) {
-  const std::vector<std::filesystem::path> files = trace_files(arguments.run_folder / "trace");
+TraceSummary summarize_run(const std::filesystem::path& run_folder) {
+  const std::vector<std::filesystem::path> files = trace_files(run_folder / "trace");
   if (files.empty()) {
     throw input_error(fmt::format("{} holds no trace; 'stoker train' writes one into the folder trace/.",
-                                  arguments.run_folder.string()));
+                                  run_folder.string()));
   }
-  const TraceSummary summary = summarize_trace(files, settings_of(arguments.run_folder));
+  return summarize_trace(files, settings_of(run_folder));
+}
+
+int run_trace_summary(const TraceSummaryArguments& arguments) {
+  const TraceSummary summary = summarize_run(arguments.run_folder);
   if (arguments.json.empty()) {
     fmt::print("{}", to_text(summary));
     return kExitDone;

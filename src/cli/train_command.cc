@@ -73,6 +73,19 @@ int64_t trace_time_offset(const Executor& executor) {
   return static_cast<int64_t>(wall_clock_seconds() * 1e9) - executor.now().time_since_epoch().count();
 }
 
+// Keeps the versions that are to be evaluated, for after the run.
+class LateEvaluations final : public Evaluator {
+ public:
+  Task<Evaluation> evaluate(WeightsPtr weights, int64_t step) override {
+    kept_.emplace_back(step, std::move(weights));
+    co_return Evaluation{};
+  }
+  std::vector<std::pair<int64_t, WeightsPtr>> take() { return std::exchange(kept_, {}); }
+
+ private:
+  std::vector<std::pair<int64_t, WeightsPtr>> kept_;
+};
+
 // One reinforcement-learning run, from its parts to its end. Members are in order of dependence.
 class TrainingRun {
  public:
@@ -124,6 +137,7 @@ class TrainingRun {
     watch.cancel();
     co_await shielded(watch.join());
     co_await shielded(engine_->close());
+    if (!failure) co_await evaluate_late();
     recorder_.finish();
     if (failure) std::rethrow_exception(failure);
     save_model(learner_weights_ = co_await learner_.snapshot());
@@ -163,9 +177,26 @@ class TrainingRun {
         record.id.to_string(), record.failure->name());
   }
 
+  bool late() const { return config_.train.evaluate_after_run; }
+
+  Task<> evaluate_late() {
+    for (const auto& [step, weights] : late_evaluations_.take()) {
+      if (stop_requested_) co_return;
+      finish_evaluation(step, co_await evaluator_.evaluate(weights, step));
+    }
+  }
+
+  void finish_evaluation(int64_t step, const Evaluation& evaluation) {
+    evaluations_.emplace_back(step, evaluation.metrics);
+    recorder_.record_evaluation(step, evaluation.metrics,
+                                evaluation_line(step, evaluation.metrics, config_.evaluate.temperatures));
+  }
+
   TrainerOptions trainer_options() const {
+    CheckpointConfig checkpoint = config_.checkpoint;
+    checkpoint.keep_best = checkpoint.keep_best && !late();
     return {.train = config_.train,
-            .checkpoint = config_.checkpoint,
+            .checkpoint = checkpoint,
             .total_steps = config_.rollout.steps,
             .seed = static_cast<uint64_t>(config_.seed),
             .temperature = config_.rollout.sampling.temperature,
@@ -175,7 +206,7 @@ class TrainingRun {
   TrainerParts trainer_parts() {
     return {.learner = learner_,
             .source = *source_,
-            .evaluator = &evaluator_,
+            .evaluator = late() ? static_cast<Evaluator*>(&late_evaluations_) : &evaluator_,
             .checkpoints = &start_.checkpoints,
             .blocking = &session_.blocking(),
             .on_step =
@@ -185,10 +216,7 @@ class TrainingRun {
                 },
             .on_evaluation =
                 [this](int64_t step, const Evaluation& evaluation) {
-                  evaluations_.emplace_back(step, evaluation.metrics);
-                  recorder_.record_evaluation(
-                      step, evaluation.metrics,
-                      evaluation_line(step, evaluation.metrics, config_.evaluate.temperatures));
+                  if (!late()) finish_evaluation(step, evaluation);
                 }};
   }
 
@@ -209,6 +237,7 @@ class TrainingRun {
   RunActivity activity_{&trace_};
   std::unique_ptr<TaskSource> tasks_;
   PolicyEvaluator evaluator_;
+  LateEvaluations late_evaluations_;
   WeightsPtr learner_weights_;
   std::unique_ptr<NativeEngine> engine_;
   std::unique_ptr<TurnBoundaryEngine> turn_engine_;  // around engine_, if the boundary is the turn

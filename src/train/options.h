@@ -111,6 +111,7 @@ struct TrainConfig {
   int64_t evaluate_every = 10;
   bool evaluate_at_start = true;
   bool evaluate_at_end = true;
+  bool evaluate_after_run = false;
 
   template <typename V>
   void for_each_field(V& visit) {
@@ -121,6 +122,9 @@ struct TrainConfig {
     visit("evaluate_every", evaluate_every, "Steps between evaluations; 0: none in between.", at_least(0));
     visit("evaluate_at_start", evaluate_at_start, "Evaluate before the first step.");
     visit("evaluate_at_end", evaluate_at_end, "Evaluate after the last step.");
+    visit("evaluate_after_run", evaluate_after_run,
+          "Keep what is to be evaluated in memory until training has ended, which then has the machine to "
+          "itself; no best checkpoint is kept.");
   }
 };
 
