@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/bench_async_real.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "simulation/async_protocol.h"
 #include "simulation/simulate.h"
 
@@ -108,8 +109,8 @@ int run_bench_async(const BenchAsyncArguments& given) {
       arguments.seeds, arguments.steps);
   for (const std::string& name : arguments.regimes) text += "\n" + play_regime(name, arguments, report);
   fmt::print("\n{}", text);
-  if (!arguments.json.empty()) report.write(arguments.json);
-  if (!arguments.markdown.empty()) write_file_atomic(arguments.markdown, text);
+  write_figures(report, arguments.json);
+  write_text(text, arguments.markdown);
   return kExitDone;
 }
 

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/bench_async_result.h"
+#include "cli/output_file.h"
 #include "cli/run_trace.h"
 #include "io/spawn.h"
 
@@ -216,8 +217,8 @@ void write_report(const BenchAsyncArguments& arguments, const std::vector<ArmRes
       to_markdown(results, comparisons));
   report.write(arguments.output / "result.json");
   write_file_atomic(arguments.output / "table.md", text);
-  if (!arguments.json.empty()) report.write(arguments.json);
-  if (!arguments.markdown.empty()) write_file_atomic(arguments.markdown, text);
+  write_figures(report, arguments.json);
+  write_text(text, arguments.markdown);
   fmt::print("\n{}", text);
 }
 

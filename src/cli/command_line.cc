@@ -387,7 +387,6 @@ int command_line(int argument_count, char** argument_values) {
 
 // The exit status of what `command_line` threw, told in one sentence.
 int status_of_failure(const std::exception_ptr& failure) {
-  if (output_is_closed()) return kExitOutputClosed;
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
@@ -401,6 +400,7 @@ int status_of_failure(const std::exception_ptr& failure) {
         "Out of memory: this machine has too little for the run; use a smaller model, engine.max_batch or "
         "engine.cache_megabytes.");
   } catch (const std::exception& error) {
+    if (output_is_closed()) return kExitOutputClosed;  // fmt told of it
     log_error("{}",
               output_has_failed() ? kOutputFailure : fmt::format("Unexpected failure: {}", error.what()));
   }

@@ -125,7 +125,8 @@ std::string parse_error_sentence(const CLI::App& app, const CLI::ParseError& err
     what = unexpected(app, verb);
   } else if (const std::string converted = split(what, "Could not convert: ").second; !converted.empty()) {
     const auto [name, value] = split(converted, " = ");
-    what = fmt::format("{} must be a number, but is \"{}\"", name, value);
+    const bool whole = value.find_first_not_of("+-0123456789") == std::string::npos;
+    what = fmt::format("{} must be a {}, but is \"{}\"", name, whole ? "smaller number" : "number", value);
   } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && what.ends_with(" missing")) {
     what = fmt::format("{} needs a value", split(what, ": ").first);
   } else if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {

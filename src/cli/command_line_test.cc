@@ -99,7 +99,8 @@ TEST(CommandLine, EmptyNamesAreToldWhatTheyAre) {
 
 TEST(CommandLine, AnOutputFileThatCannotBeWrittenIsRefusedBeforeTheWork) {
   const TestFolder folder;
-  const std::string nowhere = (folder / "nowhere" / "figures.json").string();
+  write_file_atomic(folder / "file", "");
+  const std::string nowhere = (folder / "file" / "figures.json").string();
   for (const std::vector<std::string>& verb :
        std::vector<std::vector<std::string>>{{"sft", "missing.toml"},
                                              {"train", "missing.toml"},
@@ -123,6 +124,7 @@ TEST(CommandLine, AFolderThatCannotBeMadeIsRefusedBeforeTheWork) {
   write_file_atomic(folder / "run.toml", "");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"init", (folder / "file" / "model").string()},
+           {"simulate", "--json", (folder / "file" / "folder" / "figures.json").string()},
            {"train", (folder / "run.toml").string(), "output=" + (folder / "file" / "run").string()}}) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(run_words(words), kExitFailed);

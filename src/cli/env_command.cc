@@ -12,6 +12,7 @@
 #include "async/run.h"
 #include "base/error.h"
 #include "cli/env_check.h"
+#include "cli/output_file.h"
 #include "cli/run_file.h"
 #include "environment/command/protocol_server.h"
 #include "environment/environment_config.h"
@@ -49,7 +50,7 @@ int run_env_check(const EnvCheckArguments& arguments, InterruptWatch& interrupts
   FigureReport figures;
   for (const FigureReport::Figure& figure : report.figures) figures.add(figure);
   fmt::print("{}", report.text());
-  if (!arguments.run.json.empty()) figures.write(arguments.run.json);
+  write_figures(figures, arguments.run.json);
   return report.problems.empty() ? kExitDone : kExitFailed;
 }
 

@@ -7,6 +7,7 @@
 #include "base/figure_report.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "cli/policy_evaluator.h"
 #include "cli/preflight.h"
 #include "cli/run_start.h"
@@ -47,7 +48,7 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   FigureReport report;
   for (const auto& [name, value] : evaluation.metrics) report.add({name, value, "", {}, file.config.seed});
   fmt::print("run folder {}\n", folder.path().string());
-  if (!arguments.json.empty()) report.write(arguments.json);
+  write_figures(report, arguments.json);
   return kExitDone;
 }
 

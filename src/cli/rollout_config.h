@@ -111,7 +111,7 @@ struct RolloutConfig {
     visit(
         "update_boundary", update_boundary,
         "When new weights reach episodes in flight: between two tokens; between two turns, so that each turn "
-        "is of one version; or at a barrier, where nothing starts and training waits until all have ended.",
+        "is of one version; or at a barrier, where no group starts and training waits until all have ended.",
         one_of({"token", "turn", "barrier"}));
     visit("max_attempts", max_attempts,
           "Tries of an episode whose tool, environment or infrastructure failed.", at_least(1));

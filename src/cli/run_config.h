@@ -75,11 +75,11 @@ struct EngineConfig {
           "Context tokens computed in one step beside the decoding sequences.", at_least(1));
     visit("prefix_cache", prefix_cache,
           "Share computed prompts between the samples of a group and between turns.");
-    visit("cache_on_update", cache_on_update,
-          "What new weights do to the cache of turns in generation: keep it, and mark what is sampled over "
-          "it as "
-          "mixed, or recompute it, at the cost of their contexts' prefill.",
-          one_of({"keep", "recompute"}));
+    visit(
+        "cache_on_update", cache_on_update,
+        "What new weights do to the cache of turns in generation: keep it, and mark what is sampled over it "
+        "as mixed, or recompute it, at the cost of their contexts' prefill.",
+        one_of({"keep", "recompute"}));
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -30,13 +31,16 @@ void point_latest_at(const fs::path& folder) {
   if (!error) fs::rename(beside, link, error);
 }
 
-// Absolute, and without a slash at its end.
+// Absolute, without a slash at its end, and not a link such as runs/latest but what it leads to.
 fs::path folder_path(const fs::path& given) {
   if (given.empty()) {
     throw input_error("The run folder has an empty name; choose a folder with output=FOLDER.");
   }
   fs::path path = fs::absolute(given).lexically_normal();
-  return path.filename().empty() ? path.parent_path() : path;
+  if (path.filename().empty()) path = path.parent_path();
+  std::error_code error;  // of a link that leads nowhere: taken as it is
+  const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : path;
+  return error ? path : target;
 }
 
 // Whether the folder holds anything beside the lock file, or is no folder.
@@ -71,15 +75,23 @@ void check_content(const fs::path& path, RunFolder::Existing existing) {
   }
 }
 
-// Removes all but the lock file.
+// Removes all but the lock file; what says that this is a run folder goes last, so that an overwrite that was
+// cut off can be repeated.
 void remove_content(const fs::path& path) {
   std::error_code error;
+  const auto check = [&error](const fs::path& what) {
+    if (error) throw resource_error(fmt::format("{} cannot be removed: {}.", what.string(), error.message()));
+  };
+  std::vector<fs::path> content;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (entry.path().filename() == kRunLockFile) continue;
-    fs::remove_all(entry.path(), error);
-    if (error) {
-      throw resource_error(fmt::format("{} cannot be removed: {}.", entry.path().string(), error.message()));
-    }
+    const fs::path name = entry.path().filename();
+    if (name != kRunLockFile && name != kConfiguration) content.push_back(entry.path());
+  }
+  check(path);
+  content.push_back(path / kConfiguration);
+  for (const fs::path& entry : content) {
+    fs::remove_all(entry, error);
+    check(entry);
   }
 }
 

@@ -72,6 +72,16 @@ TEST_F(RunFolderTest, PointsLatestAtTheNewestRunAndLeavesARealFolderOfThatName) 
   EXPECT_TRUE(fs::is_directory(fs::symlink_status(root_ / "latest")));
 }
 
+TEST_F(RunFolderTest, ALinkIsTheFolderThatItLeadsTo) {
+  RunFolder(root_ / "a", RunFolder::Existing::kRefuse).save_configuration("seed = 1\n");
+  for (const auto existing : {RunFolder::Existing::kResume, RunFolder::Existing::kOverwrite}) {
+    const RunFolder latest(root_ / "latest", existing);
+    EXPECT_EQ(latest.path(), root_ / "a");
+    EXPECT_EQ(fs::read_symlink(root_ / "latest"), "a");
+    latest.save_configuration("seed = 2\n");
+  }
+}
+
 TEST_F(RunFolderTest, AFolderIntoWhichARunWritesIsRefusedUnderEveryFlag) {
   const RunFolder live(root_ / "run", RunFolder::Existing::kRefuse);
   live.save_configuration("seed = 1\n");

@@ -66,6 +66,7 @@ RunLock::RunLock(const fs::path& folder)
   }
 }
 
+// A shared lock for a moment; who locks in that very moment is refused as by a holder.
 void RunLock::check_free(const fs::path& folder) {
   const Descriptor descriptor(::open((folder / kRunLockFile).c_str(), O_RDONLY | O_CLOEXEC));
   if (descriptor.get() < 0) return;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "cli/preflight.h"
 #include "cli/run_recorder.h"
 #include "cli/run_start.h"
@@ -95,7 +96,7 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   if (summary.checkpoint) fmt::print("checkpoint                  {}\n", summary.checkpoint->string());
   FigureReport report;
   report.add({"sft_steps", static_cast<double>(summary.state.step), "steps", {}, config.seed});
-  if (!arguments.json.empty()) report.write(arguments.json);
+  write_figures(report, arguments.json);
   if (!summary.interrupted) return kExitDone;
   log_info("Interrupted after step {}; 'stoker sft ... --resume' goes on from there.", summary.state.step);
   return kExitInterrupted;

@@ -2,6 +2,7 @@
 
 #include "base/figure_report.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "simulation/simulate.h"
 
 namespace stoker {
@@ -31,7 +32,7 @@ int run_simulate(const SimulateArguments& arguments) {
   report.add("ceiling/trainer", limits.trainer, "1/h");
   report.add("ceiling/engine", limits.engine, "1/h");
   report.add("ceiling/slots", limits.slots, "1/h");
-  if (!arguments.json.empty()) report.write(arguments.json);
+  write_figures(report, arguments.json);
   return kExitDone;
 }
 

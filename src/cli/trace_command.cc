@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "cli/run_trace.h"
 #include "observe/trace_files.h"
 #include "rollout/controller.h"
@@ -74,7 +75,7 @@ int run_trace_summary(const TraceSummaryArguments& arguments) {
   fmt::print("{}\n", to_text(summary));
   FigureReport report;
   add_figures(summary, report);
-  report.write(arguments.json);
+  write_figures(report, arguments.json);
   return kExitDone;
 }
 

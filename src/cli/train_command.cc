@@ -11,6 +11,7 @@
 #include "base/figure_report.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "cli/policy_evaluator.h"
 #include "cli/preflight.h"
 #include "cli/run_recorder.h"
@@ -111,7 +112,7 @@ class TrainingRun {
   Task<TrainSummary> run() {
     WeightsPtr weights = co_await learner_.snapshot();
     engine_ = session_.make_engine(weights);
-    if (orchestrator_options().controller.update_boundary == UpdateBoundary::kTurn) {
+    if (update_boundary_from_name(config_.rollout.update_boundary) == UpdateBoundary::kTurn) {
       turn_engine_ = std::make_unique<TurnBoundaryEngine>(*engine_);
     }
     Engine& engine = turn_engine_ ? static_cast<Engine&>(*turn_engine_) : *engine_;
@@ -304,7 +305,7 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   FigureReport report;
   add_success(file.config, training, report);
   print_result(file.config, start, summary);
-  if (!arguments.json.empty()) report.write(arguments.json);
+  write_figures(report, arguments.json);
   if (!summary.interrupted) return kExitDone;
   log_info("Interrupted after step {}; 'stoker train ... --resume' goes on from {}.", summary.state.step,
            summary.checkpoint ? summary.checkpoint->string() : std::string("the beginning"));

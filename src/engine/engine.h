@@ -103,8 +103,8 @@ class Engine {
   virtual Task<Result<std::vector<float>>> score(std::vector<int32_t> tokens, float temperature) = 0;
   // Prepares the weights, then swaps them in between two decode steps. Sequences in flight keep their cache,
   // and their later tokens are `mixed`, unless the engine is set to recompute it. A context that is not
-  // computed yet may start over once. Returns when the
-  // new version serves. A version below the current one is refused.
+  // computed yet may start over once. Returns when the new version serves. A version below the current one is
+  // refused.
   virtual Task<Result<Done>> publish(WeightsPtr weights) = 0;
   virtual int64_t version() const = 0;
   virtual EngineStatistics statistics() const = 0;

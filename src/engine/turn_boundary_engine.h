@@ -10,7 +10,8 @@ namespace stoker {
 // Another engine whose weights change only between two turns: publish waits until no request is in flight,
 // and requests that come meanwhile wait until the new version serves. So every turn is sampled by one version
 // and no token is `mixed`; an update takes as long as the longest turn in flight still has to go, whatever
-// the tools do. The time a request waits counts as its place in the queue.
+// the tools do. The time a request waits counts as its place in the queue, and
+// against a deadline that its caller has set.
 //
 // Cancelling a publication that waits lets the requests go on under the old version. Loop thread only.
 class TurnBoundaryEngine final : public Engine {

@@ -36,8 +36,8 @@ enum class StaleAction {
 enum class UpdateBoundary {
   kToken,  // between two tokens: the rest of a turn is sampled by the new version
   kTurn,   // between two turns: TurnBoundaryEngine waits for those in generation; to the controller as kToken
-  kBarrier,  // between two episodes: nothing starts, and the learner waits, until no episode runs. Costs the
-             // gain of running ahead where episodes differ in length.
+  kBarrier,  // between two episodes: no group starts, and the learner waits, until no episode runs, retries
+             // and refills included. Costs the gain of running ahead where episodes differ in length.
 };
 
 // The names in run files and event logs: "oldest", "completion", "strict"; "drop", "cancel", "wait", "mask";

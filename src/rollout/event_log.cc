@@ -204,31 +204,33 @@ Json ControllerOptions::to_json() const {
 
 ControllerOptions ControllerOptions::from_json(const Json& json) {
   const auto small = [&](const char* name) { return static_cast<int32_t>(json.at(name).as_int()); };
+  const Json* boundary = json.find("update_boundary");  // absent: token
   const auto action = [&](const char* name) {
     return failure_action_from_name(json.at("failures").at(name).as_string());
   };
-  return {.total_steps = json.at("total_steps").as_int(),
-          .groups_per_batch = small("groups_per_batch"),
-          .group_size = small("group_size"),
-          .max_concurrent_episodes = small("max_concurrent_episodes"),
-          .max_ahead = small("max_ahead"),
-          .max_staleness = json.at("max_staleness").as_int(),
-          .stale_action = stale_action_from_name(json.at("stale_action").as_string()),
-          .batch_order = batch_order_from_name(json.at("batch_order").as_string()),
-          .update_boundary = update_boundary_from_name(json.at("update_boundary").as_string()),
-          .failures = {.tool = action("tool"),
-                       .environment = action("environment"),
-                       .infrastructure = action("infrastructure"),
-                       .reward = action("reward"),
-                       .limit = action("limit")},
-          .max_attempts = small("max_attempts"),
-          .retry_backoff_seconds = json.at("retry_backoff_seconds").as_double(),
-          .failed_members = failed_member_policy_from_name(json.at("failed_members").as_string()),
-          .max_refills = small("max_refills"),
-          .min_scored = small("min_scored"),
-          .max_task_failures = small("max_task_failures"),
-          .max_consecutive_drops = small("max_consecutive_drops"),
-          .end_ordinal = json.at("end_ordinal").as_uint()};
+  return {
+      .total_steps = json.at("total_steps").as_int(),
+      .groups_per_batch = small("groups_per_batch"),
+      .group_size = small("group_size"),
+      .max_concurrent_episodes = small("max_concurrent_episodes"),
+      .max_ahead = small("max_ahead"),
+      .max_staleness = json.at("max_staleness").as_int(),
+      .stale_action = stale_action_from_name(json.at("stale_action").as_string()),
+      .batch_order = batch_order_from_name(json.at("batch_order").as_string()),
+      .update_boundary = boundary ? update_boundary_from_name(boundary->as_string()) : UpdateBoundary::kToken,
+      .failures = {.tool = action("tool"),
+                   .environment = action("environment"),
+                   .infrastructure = action("infrastructure"),
+                   .reward = action("reward"),
+                   .limit = action("limit")},
+      .max_attempts = small("max_attempts"),
+      .retry_backoff_seconds = json.at("retry_backoff_seconds").as_double(),
+      .failed_members = failed_member_policy_from_name(json.at("failed_members").as_string()),
+      .max_refills = small("max_refills"),
+      .min_scored = small("min_scored"),
+      .max_task_failures = small("max_task_failures"),
+      .max_consecutive_drops = small("max_consecutive_drops"),
+      .end_ordinal = json.at("end_ordinal").as_uint()};
 }
 
 Json event_log_header(const ControllerOptions& options) {

@@ -1,5 +1,6 @@
 #include "rollout/latency_law.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -16,6 +17,10 @@ double draw_pareto(double alpha, double range, double uniform) {
 }
 
 }  // namespace
+
+double cut_scale(const LatencyLaw& law, double scale) {
+  return law.time_out > 0 ? std::min(scale, law.time_out) : scale;
+}
 
 double draw_lognormal(double cv, const UniformSource& uniform) {
   const double first = uniform(), second = uniform();

@@ -38,6 +38,9 @@ using UniformSource = std::function<double()>;
 // Pareto: bounded to [l, range * l], by its inverse distribution function.
 double draw_scale(const LatencyLaw& law, const UniformSource& uniform);
 
+// The scale, at most time_out where there is one.
+double cut_scale(const LatencyLaw& law, double scale);
+
 // exp(s n - s^2 / 2): mean 1 and the given coefficient of variation. The normal n is Box and Muller's, of two
 // uniforms.
 double draw_lognormal(double cv, const UniformSource& uniform);

@@ -257,7 +257,7 @@ Task<> Orchestrator::step_finished(WeightsPtr weights) {
   co_await state.wait_at_barrier();
   while (const std::optional<int64_t> version = std::exchange(state.publication, std::nullopt)) {
     state.activity.learner_publishes(*version, state.now());
-    const Result<Done> published = co_await state.engine.publish(state.weights);
+    const Result<Done> published = co_await shielded(state.engine.publish(state.weights));
     if (!published) {
       throw internal_error(fmt::format("The engine refused the weights of version {}: {}", *version,
                                        published.failure().message));

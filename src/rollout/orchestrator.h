@@ -56,7 +56,8 @@ class Orchestrator {
 
   // The step of the last batch is done: `weights` are its result. The controller decides when to publish.
   // Returns when the weights serve, which at UpdateBoundary::kBarrier is after the episodes that run, or when
-  // the run is over. Weights that the engine refuses throw Error(kInternal).
+  // the run is over. Cancelling it ends that wait, and the weights do not serve; what is being published
+  // already is brought to its end. Weights that the engine refuses throw Error(kInternal).
   Task<> step_finished(WeightsPtr weights);
 
   // The last batch had nothing to train: it counts as one of the run's steps, the weights stay.

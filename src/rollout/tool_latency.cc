@@ -48,7 +48,7 @@ double tool_latency_seconds(const ToolLatency& latency, uint64_t run_seed, const
                        .attempt = episode.attempt,
                        .turn = call + 1});
   const double scale = draw_scale(latency.law, [&random] { return random.uniform(); });
-  return latency.mean_seconds * (latency.law.time_out > 0 ? std::min(scale, latency.law.time_out) : scale);
+  return latency.mean_seconds * cut_scale(latency.law, scale);
 }
 
 Tools with_latency(Tools tools, const ToolLatency& latency, uint64_t run_seed, const EpisodeId& episode) {

@@ -83,7 +83,7 @@ Task<> train(Scope& scope, Orchestrator& orchestrator, Engine& engine, BoundaryR
         const auto versions = episode.trajectory.versions();
         if (versions.back() != versions[1]) ++result.versions_within;
         EXPECT_TRUE(result.controller.update_boundary != UpdateBoundary::kBarrier ||
-                    versions.back() == group.dispatch_version || episode.id.attempt > 0);
+                    versions.back() == group.dispatch_version);
       }
     }
     co_await sleep_for(milliseconds(300));

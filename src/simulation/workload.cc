@@ -27,8 +27,7 @@ void Workload::draw_up_to(uint64_t ordinal) {
     const double factor = draw_scale(law_, uniform);
     for (size_t sample = 0; sample < group_size_; ++sample) {
       const double noise = law_.kind == "constant" ? 1 : draw_lognormal(sample_cv_, uniform);
-      const double scale = factor * noise;
-      scales_.push_back(law_.time_out > 0 ? std::min(scale, law_.time_out) : scale);
+      scales_.push_back(cut_scale(law_, factor * noise));
     }
   }
 }

@@ -51,6 +51,7 @@ struct Trainer::State {
   Task<> evaluate_jobs();
   Task<> evaluate(EvaluationJob job);
   Task<std::optional<RolloutBatch>> next_batch();
+  Task<> finish_step();
   void check_agreement(const PolicyStepResult& result);
   void request_stop() {
     stopping = true;
@@ -86,6 +87,15 @@ Task<std::optional<RolloutBatch>> Trainer::State::next_batch() {
     if (!stopping) throw;
   }
   co_return std::nullopt;
+}
+
+// A stop does not wait until the weights serve: nothing is sampled from them any more.
+Task<> Trainer::State::finish_step() {
+  try {
+    co_await with_cancellation(stop.token(), parts.source.step_finished(weights));
+  } catch (const Cancelled&) {
+    if (!stopping) throw;
+  }
 }
 
 Task<> Trainer::State::drive(Scope& scope) {
@@ -148,7 +158,7 @@ Task<> Trainer::State::take_step(const RolloutBatch& batch, StepTimer& timer) {
     log_warning("{}", *sentence);
   timer.lap("train");
   if (trainable) {
-    co_await parts.source.step_finished(weights);
+    co_await finish_step();
   } else {
     parts.source.step_skipped();
   }

@@ -360,6 +360,17 @@ TEST_F(TrainerTest, StopWhileWaitingForABatchSavesTheLastStep) {
   EXPECT_NEAR(to_seconds(training.executor.now()), 35, 0.5);
 }
 
+TEST_F(TrainerTest, StopDoesNotWaitUntilTheWeightsServe) {
+  CheckpointStore store(folder_, 1);
+  TrainingRun training(options_for(100), {.publish_seconds = 10}, &store);
+  training.trainer.emplace(training.options, *training.parts, training.begin);
+  TrainSummary summary;
+  run(training.executor, run_and_stop(&*training.trainer, 25, &summary));
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_EQ(store.newest()->state.step, 3);
+  EXPECT_NEAR(to_seconds(training.executor.now()), 25, 0.5);
+}
+
 TEST_F(TrainerTest, StopEndsAnEvaluationThatTrainingWaitsFor) {
   for (double seconds : {1.8, 20.0}) {  // while steps wait for evaluations, and during the last one
     ScriptedEvaluator evaluator;

@@ -64,6 +64,7 @@ Task<std::optional<RolloutBatch>> FakeRollouts::next_batch() {
 
 Task<> FakeRollouts::step_finished(WeightsPtr weights) {
   ++steps_finished_;
+  if (options_.publish_seconds > 0) co_await sleep_for(from_seconds(options_.publish_seconds));
   weights_.push_back(std::move(weights));
   while (static_cast<int32_t>(weights_.size()) > options_.lag + 1) weights_.pop_front();
   co_return;

@@ -18,6 +18,7 @@ struct FakeRolloutOptions {
   double latency_seconds = 0.5;   // of a batch
   uint64_t seed = 1;
   uint64_t first_ordinal = 0;
+  double publish_seconds = 0;  // until the weights of a step serve
   // Changes an episode after it was sampled; may be empty.
   std::function<void(EpisodeRecord&)> edit;
 };
