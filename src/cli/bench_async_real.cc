@@ -162,7 +162,6 @@ class RealBench {
                                       "model.path=" + model.string(),
                                       "rollout.groups_per_step=8",
                                       "rollout.max_concurrent_episodes=512",
-                                      "rollout.max_ahead=2",
                                       "rollout.max_staleness=1000000",
                                       "rollout.limits.episode_timeout_seconds=inf",
                                       "agent.tool_timeout_seconds=inf",
@@ -171,6 +170,7 @@ class RealBench {
                                       "train.evaluate_every=1",
                                       "evaluate.temperatures=[1.0]",
                                       "checkpoint.every_steps=0"};
+    if (arm.asynchronous) words.emplace_back("rollout.max_ahead=2");
     words.insert(words.end(), arguments_.assignments.begin(), arguments_.assignments.end());
     words.push_back(fmt::format("seed={}", seed));
     words.push_back("output=" + run_folder.string());
