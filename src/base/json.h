@@ -53,8 +53,8 @@ class Json {
   // "null", "boolean", "integer", "number", "string", "array", "object": JSON Schema's names.
   const char* type_name() const;
 
-  // Each throws Error(kInput) "expected a string, found an array" when the type differs. Of a temporary, what is
-  // asked for is moved out, so that a loop over it holds no reference into what has ended.
+  // Each throws Error(kInput) "expected a string, found an array" when the type differs. Of a temporary, what
+  // is asked for is moved out, so that a loop over it holds no reference into what has ended.
   bool as_bool() const;
   int64_t as_int() const;  // also a double with an integral value in range
   uint64_t as_uint() const;
