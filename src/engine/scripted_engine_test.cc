@@ -12,6 +12,7 @@
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
 #include "async/timeout.h"
+#include "engine/engine_test_support.h"
 
 namespace stoker {
 namespace {
@@ -31,20 +32,6 @@ class Tokens final : public TokenSink {
 
 GenerateRequest request_of(std::vector<int32_t> tokens, int32_t max_tokens = 100) {
   return GenerateRequest{.tokens = std::move(tokens), .stop = {.max_tokens = max_tokens, .tokens = {2}}};
-}
-
-WeightsPtr weights_of_version(int64_t version) {
-  ModelConfig config{.vocab_size = 4,
-                     .hidden_size = 4,
-                     .num_hidden_layers = 1,
-                     .num_attention_heads = 1,
-                     .num_key_value_heads = 1,
-                     .head_dim = 4,
-                     .intermediate_size = 4,
-                     .max_position_embeddings = 8};
-  auto weights = std::make_shared<Weights>(config);
-  weights->set_version(version);
-  return weights;
 }
 
 TEST(ScriptedEngine, AnswersFromTheRequest) {
@@ -118,7 +105,7 @@ TEST(ScriptedEngine, FailsAsTold) {
 
 Task<> publish_after(Engine& engine, Duration delay, int64_t version) {
   co_await sleep_for(delay);
-  EXPECT_TRUE((co_await engine.publish(weights_of_version(version))).ok());
+  EXPECT_TRUE((co_await engine.publish(test_weights(version))).ok());
 }
 
 Task<> generate_across_versions(ScriptedEngine& engine, Tokens& sink) {
@@ -141,7 +128,7 @@ TEST(ScriptedEngine, WGT_03_StampsEachTokenWithItsVersion) {
   EXPECT_EQ(sink.tokens[2].version, 4);
   EXPECT_FALSE(sink.tokens[1].mixed);
   EXPECT_TRUE(sink.tokens[2].mixed);
-  Result<Done> stale = run(executor, engine.publish(weights_of_version(3)));
+  Result<Done> stale = run(executor, engine.publish(test_weights(3)));
   ASSERT_FALSE(stale.ok());
   EXPECT_EQ(stale.failure().name(), "infrastructure.stale_version");
 }

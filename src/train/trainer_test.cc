@@ -348,27 +348,26 @@ Task<> run_and_stop(Trainer* trainer, double seconds, TrainSummary* summary) {
   co_await scope.join();
 }
 
-TEST_F(TrainerTest, StopWhileWaitingForABatchSavesTheLastStep) {
-  CheckpointStore store(folder_, 1);
-  TrainingRun training(options_for(100), {.latency_seconds = 10}, &store);
+// A run that is stopped after so many seconds ends at once, its last step, the third, saved.
+void expect_stop_saves_step_3(const std::filesystem::path& folder, const TrainerOptions& options,
+                              const FakeRolloutOptions& rollouts, double seconds) {
+  CheckpointStore store(folder, 1);
+  TrainingRun training(options, rollouts, &store);
   training.trainer.emplace(training.options, *training.parts, training.begin);
   TrainSummary summary;
-  run(training.executor, run_and_stop(&*training.trainer, 35, &summary));
+  run(training.executor, run_and_stop(&*training.trainer, seconds, &summary));
   EXPECT_TRUE(summary.interrupted);
   EXPECT_EQ(summary.state.step, 3);
   EXPECT_EQ(store.newest()->state.step, 3);
-  EXPECT_NEAR(to_seconds(training.executor.now()), 35, 0.5);
+  EXPECT_NEAR(to_seconds(training.executor.now()), seconds, 0.5);
+}
+
+TEST_F(TrainerTest, StopWhileWaitingForABatchSavesTheLastStep) {
+  expect_stop_saves_step_3(folder_, options_for(100), {.latency_seconds = 10}, 35);
 }
 
 TEST_F(TrainerTest, StopDoesNotWaitUntilTheWeightsServe) {
-  CheckpointStore store(folder_, 1);
-  TrainingRun training(options_for(100), {.publish_seconds = 10}, &store);
-  training.trainer.emplace(training.options, *training.parts, training.begin);
-  TrainSummary summary;
-  run(training.executor, run_and_stop(&*training.trainer, 25, &summary));
-  EXPECT_TRUE(summary.interrupted);
-  EXPECT_EQ(store.newest()->state.step, 3);
-  EXPECT_NEAR(to_seconds(training.executor.now()), 25, 0.5);
+  expect_stop_saves_step_3(folder_, options_for(100), {.publish_seconds = 10}, 25);
 }
 
 TEST_F(TrainerTest, StopEndsAnEvaluationThatTrainingWaitsFor) {
