@@ -16,6 +16,15 @@ namespace stoker {
 // What the benchmark programs share. Every time is the best of many repetitions: what the machine can do when
 // nobody else uses it.
 
+// Seconds of one call.
+template <typename Call>
+double seconds_of(Call call) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  call();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 // Seconds of the fastest of at least three calls after a first one, and of as many as fit into `budget`
 // seconds.
 template <typename Call>
@@ -26,9 +35,7 @@ double best_seconds(double budget, Call call) {
   double best = 1e9;
   for (int calls = 0; calls < 3 || std::chrono::duration<double>(Clock::now() - start).count() < budget;
        ++calls) {
-    const Clock::time_point begin = Clock::now();
-    call();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    best = std::min(best, seconds_of(call));
   }
   return best;
 }

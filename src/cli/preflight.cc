@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -189,9 +190,18 @@ double available_memory() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-MemoryPlan plan_memory(const ModelConfig& model, const MemorySettings& settings) {
+std::optional<Recompute> recompute_setting(const std::string& name) {
+  if (name == "auto") return std::nullopt;
+  return recompute_form(name);
+}
+
+static double model_bytes(const ModelConfig& model) {
+  return static_cast<double>(model.parameter_count()) * sizeof(float);
+}
+
+static MemoryPlan plan_with(const ModelConfig& model, const MemorySettings& settings, Recompute form) {
   const ComputeType type = settings.compute_type;
-  const auto floats = static_cast<double>(model.parameter_count()) * sizeof(float);
+  const double floats = model_bytes(model);
   const auto packed = static_cast<double>(cpu::packed_weight_bytes(model, type));
   // The learner's weights and their snapshot in float32; packed forward and backward; and packed again by the
   // engines, of which the first holds two versions while one is published.
@@ -201,21 +211,37 @@ MemoryPlan plan_memory(const ModelConfig& model, const MemorySettings& settings)
           .optimizer = 3 * floats,
           .cache = static_cast<double>(settings.engines * settings.cache_megabytes) * (1 << 20),
           .activations = static_cast<double>(cpu::training_bytes(
-              model, type, settings.vocabulary_size, settings.micro_batch_tokens, settings.threads))};
+              model, type, form, settings.vocabulary_size, settings.micro_batch_tokens, settings.threads)),
+          .recompute = form};
 }
 
-// One setting, or two, with which the run fits; what it says when there is none.
-static std::string remedy(const ModelConfig& model, const MemorySettings& settings, double available) {
+MemoryPlan plan_memory(const ModelConfig& model, const MemorySettings& settings, double budget) {
+  if (settings.recompute) return plan_with(model, settings, *settings.recompute);
+  MemoryPlan plan;
+  for (const Recompute form : kRecomputeForms) {
+    plan = plan_with(model, settings, form);
+    if (plan.total() <= budget) break;
+  }
+  return plan;
+}
+
+// One setting, or several, with which the run fits into `budget` bytes; empty when there is none.
+static std::string smaller_settings(const ModelConfig& model, const MemorySettings& settings, double budget) {
   const auto fits = [&](const MemorySettings& other) {
-    return plan_memory(model, other).total() <= available;
+    return plan_memory(model, other, budget).total() <= budget;
   };
   // The most of a number that still fits, in halvings; 0: none.
   const auto most = [&](MemorySettings other, int64_t MemorySettings::* number, int64_t least) {
     while (other.*number > least && !fits(other)) other.*number = std::max(least, other.*number / 2);
     return fits(other) ? other.*number : 0;
   };
+  MemorySettings open = settings;
+  open.recompute.reset();
+  if (fits(open)) {
+    return fmt::format("set recompute={}", to_string(plan_memory(model, open, budget).recompute));
+  }
   constexpr int64_t kLeastCache = 16, kLeastTokens = 256;
-  const MemoryPlan plan = plan_memory(model, settings);
+  const MemoryPlan plan = plan_memory(model, settings, budget);
   const int64_t cache =
       settings.engines > 0 ? most(settings, &MemorySettings::cache_megabytes, kLeastCache) : 0;
   const int64_t tokens = most(settings, &MemorySettings::micro_batch_tokens, kLeastTokens);
@@ -233,18 +259,40 @@ static std::string remedy(const ModelConfig& model, const MemorySettings& settin
   }
   return fits(brain) ? fmt::format("set model.compute_type=bfloat16 and {}={}", settings.micro_batch_key,
                                    brain.micro_batch_tokens)
-                     : "use a smaller model or a machine with more memory";
+                     : "";
 }
 
-std::string check_memory(const ModelConfig& model, const MemorySettings& settings, double available) {
-  const MemoryPlan plan = plan_memory(model, settings);
+static std::string remedy(const ModelConfig& model, const MemorySettings& settings, double budget,
+                          double available) {
+  const std::string smaller = smaller_settings(model, settings, budget);
+  if (!smaller.empty()) return smaller;
+  const MemoryPlan plan = plan_memory(model, settings, budget);
+  if (plan.total() <= available) {
+    return fmt::format("set memory_megabytes={:.0f}",
+                       std::ceil((plan.total() + model_bytes(model)) / (1 << 20)));
+  }
+  return "use a smaller model or a machine with more memory";
+}
+
+CheckedMemory check_memory(const ModelConfig& model, const MemorySettings& settings, double available) {
+  const double limit = static_cast<double>(settings.limit_megabytes) * (1 << 20) - model_bytes(model);
+  const bool limited = settings.limit_megabytes > 0 && limit < available;
+  const double budget = limited ? std::max(0.0, limit) : available;
+  const MemoryPlan plan = plan_memory(model, settings, budget);
+  std::string recomputed = fmt::format("recompute {}", to_string(plan.recompute));
+  if (plan.recompute != Recompute::kNone) {
+    recomputed +=
+        fmt::format("; {} with none", megabytes(plan_with(model, settings, Recompute::kNone).activations));
+  }
   const std::string parts =
-      fmt::format("weights {}, optimizer {}, KV cache up to {}, activations up to {}; {} of {} available",
+      fmt::format("weights {}, optimizer {}, KV cache up to {}, activations up to {} ({}); {} of {} {}",
                   megabytes(plan.weights), megabytes(plan.optimizer), megabytes(plan.cache),
-                  megabytes(plan.activations), megabytes(plan.total()), megabytes(available));
-  if (plan.total() <= available) return "Memory: " + parts;
-  throw input_error(fmt::format("The run needs more memory than the machine has left ({}): {}.", parts,
-                                remedy(model, settings, available)));
+                  megabytes(plan.activations), recomputed, megabytes(plan.total()), megabytes(budget),
+                  limited ? "that memory_megabytes leaves beside the model" : "available");
+  if (plan.total() <= budget) return {"Memory: " + parts, plan.recompute};
+  throw input_error(fmt::format("The run needs more memory than {} ({}): {}.",
+                                limited ? "it may take" : "the machine has left", parts,
+                                remedy(model, settings, budget, available)));
 }
 
 BeforeRun check_environment(Session& session, const RunConfig& config, InterruptWatch& interrupts) {
@@ -264,11 +312,14 @@ BeforeRun check_before_run(Session& session, const RunConfig& config, InterruptW
                                 .engines = 2,  // of training and of evaluation
                                 .cache_megabytes = config.engine.cache_megabytes,
                                 .micro_batch_tokens = config.train.micro_batch_tokens,
-                                .micro_batch_key = "train.micro_batch_tokens"};
-  std::string memory = check_memory(session.weights()->config(), settings, available_memory());
+                                .micro_batch_key = "train.micro_batch_tokens",
+                                .recompute = recompute_setting(config.recompute),
+                                .limit_megabytes = config.memory_megabytes};
+  const CheckedMemory memory = check_memory(session.weights()->config(), settings, available_memory());
   check_settings(session, config);
   BeforeRun report = check_environment(session, config, interrupts);
-  report.lines.insert(report.lines.begin(), memory);
+  report.lines.insert(report.lines.begin(), memory.line);
+  report.recompute = memory.recompute;
   return report;
 }
 

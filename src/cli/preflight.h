@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cli/interrupt.h"
 #include "cli/session.h"
+#include "compute/recompute.h"
 
 namespace stoker {
 
@@ -14,6 +16,7 @@ namespace stoker {
 struct BeforeRun {
   std::vector<std::string> lines;
   std::vector<ToolSchema> tools;  // that the environment offers
+  Recompute recompute = Recompute::kNone;
 };
 
 // One episode without a model, with the deadlines of the run file: the first prompt rendered, one call of
@@ -36,8 +39,12 @@ struct MemorySettings {
   int engines = 0;              // each with a cache of its own
   int64_t cache_megabytes = 0;  // of one engine
   int64_t micro_batch_tokens = 0;
-  std::string micro_batch_key;  // of the run file
+  std::string micro_batch_key;         // of the run file
+  std::optional<Recompute> recompute;  // absent: the cheapest in time of those that fit
+  int64_t limit_megabytes = 0;         // of the process with its model; 0: what the machine has left
 };
+// What "auto", "none", "attention" and "layer" in a run file stand for.
+std::optional<Recompute> recompute_setting(const std::string& name);
 
 // Bytes that a run takes beside the model that is loaded already, by part; upper estimates.
 struct MemoryPlan {
@@ -45,14 +52,21 @@ struct MemoryPlan {
   double optimizer = 0;    // gradients and moments
   double cache = 0;        // keys and values of the engines
   double activations = 0;  // of one micro-batch
+  Recompute recompute = Recompute::kNone;
 
   double total() const { return weights + optimizer + cache + activations; }
 };
-MemoryPlan plan_memory(const ModelConfig& model, const MemorySettings& settings);
+// The plan with the first form of recomputation that takes at most `budget` bytes; with the last one allowed
+// when none does.
+MemoryPlan plan_memory(const ModelConfig& model, const MemorySettings& settings, double budget);
 
-// The plan as one line. Throws Error(kInput) when it takes more than `available` bytes, with the setting that
-// would make it fit.
-std::string check_memory(const ModelConfig& model, const MemorySettings& settings, double available);
+// The plan as one line, and the form of recomputation that it chose. Throws Error(kInput) when it takes more
+// than `available` bytes or than the settings allow, with the setting that would make it fit.
+struct CheckedMemory {
+  std::string line;
+  Recompute recompute = Recompute::kNone;
+};
+CheckedMemory check_memory(const ModelConfig& model, const MemorySettings& settings, double available);
 // Bytes that the machine has left.
 double available_memory();
 

@@ -111,6 +111,8 @@ struct RunConfig {
   std::string output = "runs/run";
   int64_t seed = 1;
   int threads = 0;
+  int64_t memory_megabytes = 0;
+  std::string recompute = "auto";
   ModelConfigSection model;
   AgentConfig agent;
   EnvironmentConfig environment;
@@ -129,6 +131,14 @@ struct RunConfig {
     visit("seed", seed, "Seed of everything random in the run.", at_least(0));
     visit("threads", threads, "Compute threads; 0: one a core. Results do not depend on it.",
           between(0, kMostThreads));
+    visit("memory_megabytes", memory_megabytes,
+          "Memory that the run may plan with, its model included; 0: what the machine has left.",
+          at_least(0));
+    visit("recompute", recompute,
+          "What of a training pass's activations is computed again in its backward half instead of kept, to "
+          "the same bits: none, attention (Q, K, V and attention), layer (all but the input of each layer), "
+          "or auto: the first of these with which the run fits its memory.",
+          one_of({"auto", "none", "attention", "layer"}));
     visit.section("model", model, "The model that is trained.");
     visit.section("agent", agent, "How the model's turns are read and shown the world.");
     visit.section("environment", environment, "Tasks, tools and rewards.");

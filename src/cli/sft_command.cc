@@ -41,11 +41,14 @@ BeforeRun check_sft(Session& session, const RunConfig& config, InterruptWatch& i
                                 .vocabulary_size = session.vocabulary_size(),
                                 .threads = session.compute().threads(),
                                 .micro_batch_tokens = config.sft.micro_batch_tokens,
-                                .micro_batch_key = "sft.micro_batch_tokens"};
-  std::string memory = check_memory(session.weights()->config(), settings, available_memory());
-  if (!config.sft.conversations.empty()) return {.lines = {memory}, .tools = {}};
-  BeforeRun report = check_environment(session, config, interrupts);
-  report.lines.insert(report.lines.begin(), memory);
+                                .micro_batch_key = "sft.micro_batch_tokens",
+                                .recompute = recompute_setting(config.recompute),
+                                .limit_megabytes = config.memory_megabytes};
+  const CheckedMemory memory = check_memory(session.weights()->config(), settings, available_memory());
+  BeforeRun report;
+  if (config.sft.conversations.empty()) report = check_environment(session, config, interrupts);
+  report.lines.insert(report.lines.begin(), memory.line);
+  report.recompute = memory.recompute;
   return report;
 }
 
@@ -70,7 +73,7 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
            excerpt(*session.tokenizer(), first.tokens));
   cpu::CpuLearner learner(starting_weights(start, session), optimizer_options(config.sft.optimizer),
                           session.vocabulary_size(), session.compute(),
-                          compute_type(config.model.compute_type));
+                          compute_type(config.model.compute_type), before.recompute);
   if (start.checkpoint)
     learner.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
   RunRecorder recorder(session.executor(), start.folder.path(), config.sft.steps, sft_step_columns(),

@@ -90,12 +90,13 @@ class LateEvaluations final : public Evaluator {
 // One reinforcement-learning run, from its parts to its end. Members are in order of dependence.
 class TrainingRun {
  public:
-  TrainingRun(const RunFile& file, Session& session, RunStart& start, bool quiet)
+  TrainingRun(const RunFile& file, Session& session, RunStart& start, Recompute recompute, bool quiet)
       : config_(file.config),
         session_(session),
         start_(start),
         learner_(starting_weights(start, session), optimizer_options(config_.train.optimizer),
-                 session.vocabulary_size(), session.compute(), compute_type(config_.model.compute_type)),
+                 session.vocabulary_size(), session.compute(), compute_type(config_.model.compute_type),
+                 recompute),
         recorder_(session.executor(), start.folder.path(), config_.rollout.steps, policy_step_columns(),
                   quiet, start.resume_step()),
         episodes_(episodes_to_continue(start)),
@@ -298,7 +299,7 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   BeforeRun before = check_before_run(session, file.config, interrupts);
   RunStart start = start_run(arguments, file, "train");
   for (const std::string& line : before.lines) log_info("{}", line);
-  TrainingRun training(file, session, start, arguments.quiet);
+  TrainingRun training(file, session, start, before.recompute, arguments.quiet);
   auto delivery = interrupts.deliver_to(session.executor(), [&training] { training.request_stop(); });
   TrainSummary summary = run(session.executor(), training.run(), {}, "train");
 

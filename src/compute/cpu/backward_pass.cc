@@ -15,6 +15,8 @@ constexpr int kRowBlock = 48;
 // Floats of the gradient of logits that are held at a time.
 constexpr int64_t kLogitFloats = int64_t{1} << 20;
 constexpr int kLeastHeadChunk = 96;
+// Of a layer, beside those that bring back its activations.
+constexpr int kLayerSteps = 4;
 
 int blocks_of(int rows) { return (rows + kRowBlock - 1) / kRowBlock; }
 
@@ -93,10 +95,14 @@ void BackwardPass::lay_out() {
   }
 }
 
-int BackwardPass::step_count() const { return 2 * head_chunks_ + 4 * shape_.layers + 1; }
+int BackwardPass::step_count() const {
+  int count = 2 * head_chunks_ + 1;
+  for (int l = 0; l < shape_.layers; ++l) count += pass_->recompute_stages(l) + kLayerSteps;
+  return count;
+}
 
 double BackwardPass::step_cost() const {
-  return 2 * pass_->step_cost() * pass_->step_count() / std::max(1, step_count());
+  return (2 * pass_->step_cost() * pass_->step_count() + pass_->recompute_cost()) / std::max(1, step_count());
 }
 
 void BackwardPass::run_step(int step, Parallel& parallel) {
@@ -116,29 +122,39 @@ void BackwardPass::run_step(int step, Parallel& parallel) {
     return;
   }
   step -= 2 * head_chunks_;
-  if (step == 4 * shape_.layers) {
+  int l = shape_.layers - 1;
+  for (; l >= 0 && step >= pass_->recompute_stages(l) + kLayerSteps; --l) {
+    step -= pass_->recompute_stages(l) + kLayerSteps;
+  }
+  if (l < 0) {
     parallel.for_each(threads, [&](int t) { embedding_backward(t, threads); });
     return;
   }
-  const int l = shape_.layers - 1 - step / 4;
-  parallel.for_each(threads, [&](int t) {
-    const Range range = part_of(pass_->rows(), threads, t, kRowBlock);
-    switch (step % 4) {
-      case 0:
-        mlp_backward(l, range.begin, range.end, t);
-        break;
-      case 1:
-        attention_backward(l, t, threads);
-        break;
-      case 2:
-        projection_backward(l, range.begin, range.end, t);
-        break;
-      default:
-        layer_matrices(l, t, threads);
-        layer_vectors(l, t, threads);
-    }
-  });
-  if (step % 4 == 3) std::swap(dx_, dx_next_);
+  const int recomputed = pass_->recompute_stages(l);
+  if (step < recomputed) {
+    pass_->recompute(l, step, parallel);
+    return;
+  }
+  parallel.for_each(threads, [&](int t) { layer_step(l, step - recomputed, t, threads); });
+  if (step - recomputed == kLayerSteps - 1) std::swap(dx_, dx_next_);
+}
+
+void BackwardPass::layer_step(int l, int step, int thread, int threads) {
+  const Range range = part_of(pass_->rows(), threads, thread, kRowBlock);
+  switch (step) {
+    case 0:
+      mlp_backward(l, range.begin, range.end, thread);
+      break;
+    case 1:
+      attention_backward(l, thread, threads);
+      break;
+    case 2:
+      projection_backward(l, range.begin, range.end, thread);
+      break;
+    default:
+      layer_matrices(l, thread, threads);
+      layer_vectors(l, thread, threads);
+  }
 }
 
 // Logits again, their gradient, and its way back through the head and the final norm, for active predictions

@@ -13,8 +13,9 @@
 namespace stoker::cpu {
 
 // Gradients of one TrainingPass, added to those accumulated so far. Recomputes norms, rotations, activations
-// and attention weights to the bits of the forward pass. Threads own disjoint outputs and every sum has a
-// fixed order, so gradients are the same bits at any thread count. Memory is kept between batches.
+// and attention weights to the bits of the forward pass, and has the pass bring back what it did not keep.
+// Threads own disjoint outputs and every sum has a fixed order, so gradients are the same bits at any thread
+// count. Memory is kept between batches.
 class BackwardPass {
  public:
   explicit BackwardPass(const ModelConfig& config);
@@ -64,6 +65,7 @@ class BackwardPass {
   void attention_block_backward(int l, const Sequence& sequence, int head, int begin, int end, float* scores,
                                 int64_t stride);
   void projection_backward(int l, int begin, int end, int thread);
+  void layer_step(int l, int step, int thread, int threads);
   void layer_matrices(int l, int thread, int threads);
   void layer_vectors(int l, int thread, int threads);
   void embedding_backward(int thread, int threads);

@@ -87,7 +87,8 @@ void BackwardPass::prepare_attention_row(int l, int row) {
   const int64_t panel = position / kLanes * kLanes * s.kv_width + position % kLanes;
   // The value passes through the row of its gradient, which is zeroed below.
   float* value = dvalue_ + position * s.kv_width;
-  load_key_value(pass_->weights(), l, slot, key_rows_ + position * s.kv_width, value);
+  load_key_value(pass_->weights(), pass_->forward_rows().cache_layer(l), slot,
+                 key_rows_ + position * s.kv_width, value);
   for (int64_t j = 0; j < s.kv_width; ++j) value_panels_[panel + j * kLanes] = value[j];
   std::memset(dkey_ + position * s.kv_width, 0, sizeof(float) * s.kv_width);
   std::memset(dvalue_ + position * s.kv_width, 0, sizeof(float) * s.kv_width);
@@ -145,6 +146,7 @@ void BackwardPass::attention_block_backward(int l, const Sequence& sequence, int
   const int columns = static_cast<int>(padded(limit)) - base;
   const int64_t first = sequence.first_row + begin;
   const int64_t head_column = kv_head * s.head_padded;
+  const int cached = pass_->forward_rows().cache_layer(l);
   const float* query = a.query + first * s.query_width + head * s.head_padded;
   float* dout = dquery_ + first * s.query_width + head * s.head_padded;
   float* dscores = scores + rows * stride;
@@ -153,8 +155,8 @@ void BackwardPass::attention_block_backward(int l, const Sequence& sequence, int
     const int64_t panel = from * s.kv_width + head_column * kLanes;
     const int panels = static_cast<int>(padded(count));
     k.matmul(rows, s.head_dim, panels, {query, s.query_width, 1},
-             keys_of(pass_->weights(), run.block, run.positions, l, kv_head, from), scores + column, stride,
-             Write::kStore);
+             keys_of(pass_->weights(), run.block, run.positions, cached, kv_head, from), scores + column,
+             stride, Write::kStore);
     k.matmul(rows, s.head_dim, panels, {dout, s.query_width, 1},
              {value_panels_ + panel, s.kv_width * kLanes, kLanes}, dscores + column, stride, Write::kStore);
   });

@@ -1,6 +1,7 @@
 #include "compute/cpu/cpu_learner.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -58,13 +59,14 @@ int run_slice(Pass& pass, int step, Parallel& parallel) {
 
 struct CpuLearner::State {
   State(Weights initial, const OptimizerOptions& options, int32_t vocabulary, ComputePool& compute,
-        ComputeType type)
+        ComputeType type, Recompute recompute)
       : weights(std::move(initial)),
         gradients(weights.config()),
         optimizer(weights, options),
         vocabulary(vocabulary),
         pool(compute),
         type(type),
+        recompute(recompute),
         backward(weights.config()) {}
 
   // The packed form of the current weights, or of `other`; the last other one is kept.
@@ -96,6 +98,7 @@ struct CpuLearner::State {
   int32_t vocabulary;
   ComputePool& pool;
   ComputeType type;
+  Recompute recompute;
   std::shared_ptr<const PackedWeights> packed;
   std::shared_ptr<const PackedWeights> outdated;  // whose memory the next ones take
   WeightsPtr current_snapshot;
@@ -108,12 +111,12 @@ struct CpuLearner::State {
 };
 
 CpuLearner::CpuLearner(Weights weights, const OptimizerOptions& options, int32_t vocabulary_size,
-                       ComputePool& pool, ComputeType type) {
+                       ComputePool& pool, ComputeType type, Recompute recompute) {
   if (vocabulary_size < 1 || vocabulary_size > weights.config().vocab_size) {
     throw input_error(fmt::format("A tokenizer with {} ids does not fit a model with vocab_size {}.",
                                   vocabulary_size, weights.config().vocab_size));
   }
-  state_ = std::make_unique<State>(std::move(weights), options, vocabulary_size, pool, type);
+  state_ = std::make_unique<State>(std::move(weights), options, vocabulary_size, pool, type, recompute);
 }
 
 CpuLearner::~CpuLearner() = default;
@@ -129,7 +132,7 @@ Task<Scores> CpuLearner::score(const Batch& batch, WeightsPtr weights) {
   TrainingPass& pass = tape.pass();
   for (int step = -1; step < 0 || step < pass.step_count();) {
     step = co_await state.pool.run([&](Parallel& parallel) {
-      if (step < 0) pass.prepare(batch, state.pack(weights, parallel), state.vocabulary, false);
+      if (step < 0) pass.prepare(batch, state.pack(weights, parallel), state.vocabulary, std::nullopt);
       return run_slice(pass, std::max(step, 0), parallel);
     });
   }
@@ -143,7 +146,7 @@ Task<ForwardResult> CpuLearner::forward(const Batch& batch) {
   TrainingPass& pass = tape->pass();
   for (int step = -1; step < 0 || step < pass.step_count();) {
     step = co_await state.pool.run([&](Parallel& parallel) {
-      if (step < 0) pass.prepare(batch, state.pack(nullptr, parallel), state.vocabulary, true);
+      if (step < 0) pass.prepare(batch, state.pack(nullptr, parallel), state.vocabulary, state.recompute);
       return run_slice(pass, std::max(step, 0), parallel);
     });
   }

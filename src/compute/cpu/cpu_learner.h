@@ -5,6 +5,7 @@
 #include "async/compute_pool.h"
 #include "compute/compute_type.h"
 #include "compute/learner.h"
+#include "compute/recompute.h"
 
 namespace stoker::cpu {
 
@@ -20,7 +21,7 @@ class CpuLearner final : public Learner {
  public:
   // `pool` must outlive the learner. Throws Error(kInput) when vocabulary_size does not fit the weights.
   CpuLearner(Weights weights, const OptimizerOptions& options, int32_t vocabulary_size, ComputePool& pool,
-             ComputeType type = ComputeType::kFloat32);
+             ComputeType type = ComputeType::kFloat32, Recompute recompute = Recompute::kNone);
   ~CpuLearner() override;
 
   const ModelConfig& config() const override;

@@ -156,7 +156,8 @@ void finish_heads(const PackedWeights& weights, int layer, const ForwardRows& ro
                  s.epsilon, cosine, sine, query + first_query);
   k.rotate_heads(heads, s.head_dim, keys + first_key, w.k_norm.empty() ? nullptr : w.k_norm.data(), s.epsilon,
                  cosine, sine, key + first_key);
-  store_key_value(weights, layer, rows.slot[row], first_key, first_key + width, key, values);
+  store_key_value(weights, rows.cache_layer(layer), rows.slot[row], first_key, first_key + width, key,
+                  values);
 }
 
 void attention_inputs(const PackedWeights& weights, int layer, const ForwardRows& rows, int begin, int end,
@@ -198,11 +199,13 @@ static Kernels::RowSoftmax attention_weights(const DecoderShape& shape, float* s
   return k.softmax_row(scores, position + 1 - base, columns, scale);
 }
 
-static void attend_block(const PackedWeights& weights, int layer, const Sequence& sequence, int kv_head,
-                         const QueryBlock& block, const LayerActivations& activations, float* scores,
-                         int64_t score_stride) {
+static void attend_block(const PackedWeights& weights, int layer, const ForwardRows& rows,
+                         const AttentionTask& task, const QueryBlock& block,
+                         const LayerActivations& activations, float* scores, int64_t score_stride) {
   const Kernels& k = kernels();
   const DecoderShape& s = weights.shape;
+  const Sequence& sequence = rows.sequences[task.sequence];
+  const int cached = rows.cache_layer(layer);
   const int window = weights.layers[layer].window;
   const int limit = sequence.position + block.end;  // keys that the last query sees
   const int start = first_visible(window, sequence.position + block.begin), base = score_base(start);
@@ -213,8 +216,8 @@ static void attend_block(const PackedWeights& weights, int layer, const Sequence
   for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
     // Whole panels: what a panel holds beyond `count` is overwritten by the next run or not looked at.
     k.matmul(block.rows, s.head_dim, static_cast<int>(padded(count)), {query, block.row_stride, 1},
-             keys_of(weights, run.block, run.positions, layer, kv_head, from), scores + column, score_stride,
-             Write::kStore);
+             keys_of(weights, run.block, run.positions, cached, task.kv_head, from), scores + column,
+             score_stride, Write::kStore);
   });
   float inverse_sum[kMaxQueryBlock];
   const bool decoding = block.end - block.begin == 1;
@@ -233,7 +236,7 @@ static void attend_block(const PackedWeights& weights, int layer, const Sequence
   Write write = Write::kStore;
   for_each_visible(sequence, start, limit, [&](const ContextRun& run, int from, int column, int count) {
     k.matmul(block.rows, count, static_cast<int>(s.head_padded), {scores + column, score_stride, 1},
-             values_of(weights, run.block, run.positions, layer, kv_head, from), out, block.out_stride,
+             values_of(weights, run.block, run.positions, cached, task.kv_head, from), out, block.out_stride,
              write);
     write = Write::kContinue;
   });
@@ -258,7 +261,7 @@ void attention(const PackedWeights& weights, int layer, const ForwardRows& rows,
         const QueryBlock block{task.begin,        task.end,
                                first_head + head, std::min(kMaxQueryBlock, s.group - head),
                                s.head_padded,     s.head_padded};
-        attend_block(weights, layer, sequence, task.kv_head, block, activations, scores, score_stride);
+        attend_block(weights, layer, rows, task, block, activations, scores, score_stride);
       }
       continue;
     }
@@ -268,7 +271,7 @@ void attention(const PackedWeights& weights, int layer, const ForwardRows& rows,
       for (int head = first_head; head < first_head + s.group; ++head) {
         const int last = std::min(task.end, query + step);
         const QueryBlock block{query, last, head, last - query, s.query_width, s.query_width};
-        attend_block(weights, layer, sequence, task.kv_head, block, activations, scores, score_stride);
+        attend_block(weights, layer, rows, task, block, activations, scores, score_stride);
       }
     }
   }
@@ -301,7 +304,7 @@ void attention_outputs(const PackedWeights& weights, int layer, int begin, int e
     const int count = std::min(kForwardRowBlock, end - block);
     const float* input = activations.input + block * width;
     float* middle = activations.middle + block * width;
-    float* output = activations.output + block * width;
+    float* output = activations.output == nullptr ? nullptr : activations.output + block * width;
     float* gate_up =
         activations.gate_up != nullptr ? activations.gate_up + block * gate_up_width : own_gate_up;
     const LeftMatrix attended{activations.attention + block * s.query_width, s.query_width, 1};
@@ -316,12 +319,13 @@ void attention_outputs(const PackedWeights& weights, int layer, int begin, int e
     k.rms_norm(count, s.hidden, middle, width, w.mlp_norm.data(), s.epsilon, normed, width);
     k.matmul(count, w.gate_up.depth, w.gate_up.columns, {normed, width, 1}, w.gate_up.right(), gate_up,
              gate_up_width, Write::kStore);
+    if (output == nullptr && activations.mlp_out == nullptr) continue;
     gated(count, s.ffn, gate_up, gate_up_width, activation, s.ffn_padded);
     const LeftMatrix activated{activation, s.ffn_padded, 1};
     if (s.sandwich) {
       float* out = activations.mlp_out != nullptr ? activations.mlp_out + block * width : own_out;
       k.matmul(count, w.down.depth, w.down.columns, activated, w.down.right(), out, width, Write::kStore);
-      add_normed(s, count, out, w.post_mlp_norm, middle, normed, output);
+      if (output != nullptr) add_normed(s, count, out, w.post_mlp_norm, middle, normed, output);
     } else {
       k.matmul_add(count, w.down.depth, w.down.columns, activated, w.down.right(), middle, output, width);
     }

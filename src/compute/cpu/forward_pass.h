@@ -16,8 +16,7 @@ namespace stoker::cpu {
 //   keys   [positions / 16][kv_width][16]: panels, the right operand of Q K^T;
 //   values [positions][kv_width]:          rows, the right operand of P V;
 // in float32, and in bfloat16 with the depths of the products in pairs:
-//   keys   [positions / 16][kv_width / 2][16][2];
-//   values [positions / 2][kv_width][2].
+//   keys   [positions / 16][kv_width / 2][16][2], values [positions / 2][kv_width][2].
 
 // `count` positions of a block from `start`, a multiple of 16.
 struct ContextRun {
@@ -60,7 +59,8 @@ struct ForwardRows {
   std::vector<KvSlot> slot;       // [M]
   std::vector<Sequence> sequences;
   std::vector<AttentionTask> tasks;
-
+  bool one_layer = false;  // blocks hold keys and values of the layer at hand alone
+  int cache_layer(int layer) const { return one_layer ? 0 : layer; }  // which one of a block
   int count() const { return static_cast<int>(token.size()); }
 };
 
@@ -76,11 +76,11 @@ struct LayerActivations {
   float* middle = nullptr;         // [M, hidden_padded] residual stream after attention
   float* gate_up = nullptr;        // [M, 2 ffn_padded]; null: not kept
   float* mlp_out = nullptr;        // [M, hidden_padded] before the norm behind the MLP; null: not kept
-  float* output = nullptr;         // [M, hidden_padded] residual stream after the MLP
+  float* output = nullptr;         // [M, hidden_padded] residual stream after the MLP; null: not computed
 };
 
-// Keys and values of a layer in a block of `positions` positions, under one KV head, from the position `from`
-// on, a multiple of 16: the right operands of Q K^T and P V.
+// Keys and values of the layer `layer` of a block of `positions` positions, under one KV head, from the
+// position `from` on, a multiple of 16: the right operands of Q K^T and P V.
 RightMatrix keys_of(const PackedWeights& weights, const void* block, int64_t positions, int layer,
                     int kv_head, int from);
 RightMatrix values_of(const PackedWeights& weights, const void* block, int64_t positions, int layer,

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "compute/compute_type.h"
+#include "compute/recompute.h"
 #include "model/config.h"
 
 namespace stoker::cpu {
@@ -16,7 +17,7 @@ int64_t packed_weight_bytes(const ModelConfig& config, ComputeType type);
 int64_t backward_weight_bytes(const ModelConfig& config, ComputeType type);
 // Activations, keys and values, and gradients of a micro-batch of `tokens` tokens, each of which predicts the
 // next one over `vocabulary` ids, on `threads` threads.
-int64_t training_bytes(const ModelConfig& config, ComputeType type, int32_t vocabulary, int64_t tokens,
-                       int threads);
+int64_t training_bytes(const ModelConfig& config, ComputeType type, Recompute recompute, int32_t vocabulary,
+                       int64_t tokens, int threads);
 
 }  // namespace stoker::cpu

@@ -165,9 +165,11 @@ inline void predict_within_segments(Batch& batch) {
 class LearnerBench {
  public:
   explicit LearnerBench(const Weights& weights, int threads = 1, const OptimizerOptions& options = {},
-                        int32_t vocabulary = 0, ComputeType type = ComputeType::kFloat32)
+                        int32_t vocabulary = 0, ComputeType type = ComputeType::kFloat32,
+                        Recompute recompute = Recompute::kNone)
       : pool_(threads),
-        learner_(weights, options, vocabulary == 0 ? weights.config().vocab_size : vocabulary, pool_, type) {}
+        learner_(weights, options, vocabulary == 0 ? weights.config().vocab_size : vocabulary, pool_, type,
+                 recompute) {}
 
   CpuLearner& learner() { return learner_; }
   Scores score(const Batch& batch, WeightsPtr weights = nullptr) {

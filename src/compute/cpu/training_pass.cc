@@ -13,9 +13,10 @@ constexpr int kGrain = 6;  // rows that threads are given together
 }
 
 void TrainingPass::prepare(const Batch& batch, std::shared_ptr<const PackedWeights> weights, int vocabulary,
-                           bool keep) {
+                           std::optional<Recompute> recompute) {
   weights_ = std::move(weights);
   vocabulary_ = vocabulary;
+  recompute_ = recompute;
   lay_out_segments(batch);
   make_attention_tasks(weights_->shape, rows_);
 
@@ -30,7 +31,7 @@ void TrainingPass::prepare(const Batch& batch, std::shared_ptr<const PackedWeigh
   scores_.log_probability.assign(n * candidates_, 0.0f);
   scores_.entropy.assign(n, 0.0f);
   scores_.value.clear();
-  lay_out_activations(keep);
+  lay_out_activations();
 }
 
 void TrainingPass::lay_out_segments(const Batch& batch) {
@@ -67,7 +68,9 @@ void TrainingPass::lay_out_segments(const Batch& batch) {
     trees_[tree[s]].work += int64_t{tokens} * (2 * before + tokens) / 2 + 64;
     for (int a = s; a >= 0; a = batch.segments[a].parent) ++run_count;
   }
-  const int64_t elements = 2 * weights_->shape.layers * key_positions_ * weights_->shape.kv_width;
+  rows_.one_layer = !keeps_attention();
+  const int64_t layers = rows_.one_layer ? 1 : weights_->shape.layers;
+  const int64_t elements = 2 * layers * key_positions_ * weights_->shape.kv_width;
   float* block = kv_.reserve(elements * bytes_of(weights_->type) / bytes_of(ComputeType::kFloat32));
   runs_.clear();
   runs_.reserve(run_count);
@@ -86,44 +89,89 @@ void TrainingPass::lay_out_segments(const Batch& batch) {
   for (const Tree& t : trees_) attention_work_ += static_cast<double>(t.work);
 }
 
-void TrainingPass::lay_out_activations(bool keep) {
+void TrainingPass::lay_out_activations() {
   const DecoderShape& s = weights_->shape;
   const int64_t m = rows_.count();
+  const bool keep = recompute_.has_value();
   const int64_t stream = m * s.hidden_padded;
-  const int64_t kept = m * (s.qkv_width + 2 * s.query_width) + padded(2 * m * s.heads) +
-                       (s.sandwich ? 3 : 1) * stream + 2 * m * s.ffn_padded;
-  const int64_t shared = m * (s.qkv_width + 2 * s.query_width);
+  const int64_t attention = m * (s.qkv_width + 2 * s.query_width) + (keep ? padded(2 * m * s.heads) : 0);
+  const int64_t mlp = keep ? (s.sandwich ? 3 : 1) * stream + 2 * m * s.ffn_padded : 0;
   layers_.assign(s.layers, {});
   normed_.reserve(static_cast<int64_t>(predictions_.size()) * s.hidden_padded);
-  float* next = activations_.reserve(keep ? s.layers * (kept + stream) + stream : shared + stream);
+  float* next = activations_.reserve((keep ? s.layers + 1 : 1) * stream +
+                                     (keeps_attention() ? s.layers : 1) * attention +
+                                     (keeps_mlp() ? s.layers : 1) * mlp);
   const auto take = [&next](int64_t count) {
     float* result = next;
     next += count;
     return result;
   };
   float* input = take(stream);
-  for (LayerActivations& a : layers_) {
-    if (!keep && &a != &layers_.front()) {
-      a = layers_.front();
+  for (int l = 0; l < s.layers; ++l) {
+    // What is not kept lies where that of the first layer does.
+    LayerActivations& a = layers_[l] = layers_.front();
+    a.input = input;
+    if (l == 0 || keeps_attention()) {
+      a.qkv = take(m * s.qkv_width);
+      a.query = take(m * s.query_width);
+      a.attention = take(m * s.query_width);
+      if (keep) a.softmax = take(padded(2 * m * s.heads));
+    }
+    if (!keep) {
+      a.middle = a.output = input;
       continue;
     }
-    a.input = input;
-    a.qkv = take(m * s.qkv_width);
-    a.query = take(m * s.query_width);
-    a.attention = take(m * s.query_width);
-    if (keep) {
-      a.softmax = take(padded(2 * m * s.heads));
+    if (l == 0 || keeps_mlp()) {
       if (s.sandwich) {
         a.attention_out = take(stream);
         a.mlp_out = take(stream);
       }
       a.middle = take(stream);
       a.gate_up = take(2 * m * s.ffn_padded);
-      a.output = input = take(stream);
-    } else {
-      a.middle = a.output = input;
     }
+    a.output = input = take(stream);
   }
+}
+
+// Those of a layer in the forward pass: without what is written only for a backward pass and will be computed
+// again.
+LayerActivations TrainingPass::forward_activations(int layer) const {
+  LayerActivations a = layers_[layer];
+  if (!recompute_.has_value() || recompute_stages(layer) == 0) return a;
+  a.softmax = nullptr;
+  if (!keeps_mlp()) a.attention_out = a.mlp_out = a.gate_up = nullptr;
+  return a;
+}
+
+int TrainingPass::recompute_stages(int layer) const {
+  if (keeps_attention() || layer == weights_->shape.layers - 1) return 0;
+  return keeps_mlp() ? 2 : 3;
+}
+
+void TrainingPass::recompute(int layer, int stage, Parallel& parallel) {
+  const int threads = parallel.threads();
+  give_scratch(threads);
+  LayerActivations again = layers_[layer];
+  again.output = nullptr;
+  parallel.for_each(threads, [&](int t) {
+    const Range range = part_of(rows(), threads, t, kGrain);
+    if (stage == 0) {
+      attention_inputs(*weights_, layer, rows_, range.begin, range.end, again, scratch_[t]);
+    } else if (stage == 1) {
+      const Range tasks = part_of_tasks(rows_, threads, t);
+      attention(*weights_, layer, rows_, tasks.begin, tasks.end, again, scratch_[t]);
+    } else {
+      attention_outputs(*weights_, layer, range.begin, range.end, again, scratch_[t]);
+    }
+  });
+}
+
+double TrainingPass::recompute_cost() const {
+  const DecoderShape& s = weights_->shape;
+  if (keeps_attention()) return 0;
+  const int64_t mlp = keeps_mlp() ? 0 : s.query_width + (s.sandwich ? 3 : 2) * s.ffn_padded;
+  const double row = static_cast<double>(s.hidden_padded) * static_cast<double>(s.qkv_width + mlp);
+  return 2 * (s.layers - 1) * (row * rows() + 2 * attention_work_ * static_cast<double>(s.query_width));
 }
 
 double TrainingPass::step_cost() const {
@@ -133,13 +181,16 @@ double TrainingPass::step_cost() const {
   return 2 * (s.layers * (row * rows() + 2 * attention_work_ * s.query_width) + head) / step_count();
 }
 
+void TrainingPass::give_scratch(int threads) {
+  if (static_cast<int>(scratch_.size()) >= threads) return;
+  scratch_.resize(threads);
+  logits_.resize(threads);
+}
+
 void TrainingPass::run_step(int step, Parallel& parallel) {
   const int threads = parallel.threads();
   const DecoderShape& s = weights_->shape;
-  if (static_cast<int>(scratch_.size()) < threads) {
-    scratch_.resize(threads);
-    logits_.resize(threads);
-  }
+  give_scratch(threads);
   const int l = step / 2;
   if (l == s.layers && step % 2 == 1) {
     parallel.for_each(threads, [&](int t) {
@@ -147,15 +198,17 @@ void TrainingPass::run_step(int step, Parallel& parallel) {
       head(range.begin, range.end, t);
     });
   } else if (step % 2 == 1) {
+    const LayerActivations activations = forward_activations(l);
     parallel.for_each(threads, [&](int t) {
       const Range range = part_of_tasks(rows_, threads, t);
-      attention(*weights_, l, rows_, range.begin, range.end, layers_[l], scratch_[t]);
+      attention(*weights_, l, rows_, range.begin, range.end, activations, scratch_[t]);
     });
   } else {
+    const LayerActivations before = l > 0 ? forward_activations(l - 1) : LayerActivations{};
     parallel.for_each(threads, [&](int t) {
       const Range range = part_of(rows(), threads, t, kGrain);
       if (l == 0) embed(*weights_, rows_, range.begin, range.end, layers_[0].input);
-      if (l > 0) attention_outputs(*weights_, l - 1, range.begin, range.end, layers_[l - 1], scratch_[t]);
+      if (l > 0) attention_outputs(*weights_, l - 1, range.begin, range.end, before, scratch_[t]);
       if (l < s.layers)
         attention_inputs(*weights_, l, rows_, range.begin, range.end, layers_[l], scratch_[t]);
     });

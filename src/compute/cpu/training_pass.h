@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "async/parallel.h"
 #include "compute/batch.h"
 #include "compute/cpu/forward_pass.h"
 #include "compute/learner.h"
+#include "compute/recompute.h"
 
 namespace stoker::cpu {
 
@@ -19,14 +21,22 @@ namespace stoker::cpu {
 // threads.
 class TrainingPass {
  public:
-  // Lays out `batch`, which must be valid. `keep`: a backward pass will follow. Throws Error(kInput) when a
-  // sequence is longer than the model's positions.
-  void prepare(const Batch& batch, std::shared_ptr<const PackedWeights> weights, int vocabulary, bool keep);
+  // Lays out `batch`, which must be valid. `recompute`: what of the activations a backward pass that follows
+  // will compute again; absent: none follows. Throws Error(kInput) when a sequence is longer than the model's
+  // positions.
+  void prepare(const Batch& batch, std::shared_ptr<const PackedWeights> weights, int vocabulary,
+               std::optional<Recompute> recompute);
 
   int step_count() const { return 2 * weights_->shape.layers + 2; }
   void run_step(int step, Parallel& parallel);
   // Floating-point operations of an average step.
   double step_cost() const;
+  // Brings back the activations of `layer` that were not kept: stages 0 .. recompute_stages(layer), in order,
+  // each one parallel loop. Layers follow from the last, whose activations are still there, to the first.
+  int recompute_stages(int layer) const;
+  void recompute(int layer, int stage, Parallel& parallel);
+  // Floating-point operations of all that is computed again.
+  double recompute_cost() const;
   // Once nothing more is computed: gives up the weights and keeps the memory.
   void release_weights() { weights_.reset(); }
   // After the last step.
@@ -43,6 +53,7 @@ class TrainingPass {
   int rows() const { return rows_.count(); }
   int64_t key_positions() const { return key_positions_; }
   const ForwardRows& forward_rows() const { return rows_; }
+  // Of layers behind the one at hand, what is computed again is not there any more.
   const LayerActivations& layer(int l) const { return layers_[l]; }
   const float* hidden() const { return layers_.back().output; }  // [M, hidden_padded]
   const std::vector<Tree>& trees() const { return trees_; }
@@ -61,11 +72,16 @@ class TrainingPass {
 
  private:
   void lay_out_segments(const Batch& batch);
-  void lay_out_activations(bool keep);
+  void lay_out_activations();
+  bool keeps_attention() const { return recompute_ == Recompute::kNone; }
+  bool keeps_mlp() const { return recompute_.has_value() && recompute_ != Recompute::kLayer; }
+  void give_scratch(int threads);
+  LayerActivations forward_activations(int layer) const;
   void head(int begin, int end, int thread);
 
   std::shared_ptr<const PackedWeights> weights_;
   int vocabulary_ = 0;
+  std::optional<Recompute> recompute_;
   ForwardRows rows_;
   std::vector<ContextRun> runs_;
   std::vector<Tree> trees_;
