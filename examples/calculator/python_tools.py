@@ -6,11 +6,11 @@ python3 -m stoker_env try python_tools:calculator python_tools:right_answer
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from stoker_env import Episode, ToolError
 
-Number = Union[Fraction, float]
+Number = Union[int, Fraction, float]  # exact as long as it fits; a Fraction is no whole number
 
 _LARGEST = 2**127 - 1  # numerators and denominators beyond this are left to floating point
 _MAX_BYTES = 1000
@@ -24,9 +24,7 @@ def calculator(expression: str) -> str:
     if len(expression.encode()) > _MAX_BYTES:
         raise ToolError("more than %d bytes" % _MAX_BYTES)
     value = _Evaluator(expression).evaluate()
-    if isinstance(value, Fraction) and value.denominator == 1:
-        return str(value.numerator)
-    return "%.12g" % float(value)
+    return str(value) if isinstance(value, int) else "%.12g" % (float(value) + 0.0)  # no "-0"
 
 
 def right_answer(episode: Episode, answer: Union[int, float, str]) -> float:
@@ -124,15 +122,18 @@ class _Evaluator:
 
 
 def _parsed(text: str) -> Number:
-    exponent = re.search(r"[eE]([+-]?[0-9]+)\Z", text)
-    if exponent is not None and abs(int(exponent.group(1))) > 1000:
-        return _finite(float(text))
-    return _fitting(Fraction(text)) or _finite(float(text))
+    if text.isdigit():
+        value = _fitting(int(text))
+    else:
+        exponent = re.search(r"[eE]([+-]?[0-9]+)\Z", text)
+        value = _fitting(Fraction(text)) if exponent is None or abs(int(exponent.group(1))) <= 1000 else None
+    return _finite(float(text)) if value is None else value
 
 
-def _fitting(value: Fraction) -> Optional[Number]:
-    fits = abs(value.numerator) <= _LARGEST and value.denominator <= _LARGEST
-    return value if fits else None
+def _fitting(value: Union[int, Fraction]) -> Optional[Number]:
+    if abs(value.numerator) > _LARGEST or value.denominator > _LARGEST:
+        return None
+    return value.numerator if value.denominator == 1 else value
 
 
 def _finite(value: float) -> float:
@@ -144,25 +145,25 @@ def _finite(value: float) -> float:
 def _bounded(left: Number, right: Number, operator: str) -> Number:
     if operator == "/" and right == 0:
         raise ToolError("division by zero")
-    for exact in (True, False):
-        if exact and not (isinstance(left, Fraction) and isinstance(right, Fraction)):
-            continue
-        a, b = (left, right) if exact else (float(left), float(right))
-        value = a + b if operator == "+" else a - b if operator == "-" else a * b if operator == "*" else a / b
-        if not exact:
-            return _finite(float(value))
-        if isinstance(value, Fraction) and _fitting(value) is not None:
+    if not isinstance(left, float) and not isinstance(right, float):
+        value = _fitting(Fraction(left, right) if operator == "/" else _combined(left, right, operator))
+        if value is not None:
             return value
-    raise AssertionError("one of the two ways returns")
+    a, b = float(left), float(right)
+    return _finite(a / b if operator == "/" else _combined(a, b, operator))
+
+
+def _combined(left: Any, right: Any, operator: str) -> Any:
+    return left + right if operator == "+" else left - right if operator == "-" else left * right
 
 
 def _power(base: Number, exponent: Number) -> Number:
     if base == 0 and exponent < 0:
         raise ToolError("division by zero")
-    if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
+    if isinstance(exponent, int) and not isinstance(base, float):
         # What cannot fit is not tried: 2**128 has 129 bits.
         if abs(exponent) <= 127 or base in (0, 1, -1):
-            power = _fitting(base ** (int(exponent) % 2 if base in (-1,) else int(exponent)))
+            power = _fitting(Fraction(base) ** (exponent % 2 if base == -1 else exponent))
             if power is not None:
                 return power
     if base < 0 and exponent != int(exponent):

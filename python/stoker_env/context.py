@@ -1,7 +1,6 @@
 """What user code may ask about the request that it is working on."""
 
 import contextvars
-import threading
 import time
 from typing import Callable, Optional
 
@@ -12,7 +11,7 @@ class Context:
     def __init__(self, episode: Optional[str], deadline: Optional[float], log: Callable[[str, str], None]) -> None:
         self.episode = episode
         self.deadline = deadline
-        self.cancelled = threading.Event()
+        self.cancelled = False
         self.log = log
 
 
@@ -22,7 +21,7 @@ current: "contextvars.ContextVar[Optional[Context]]" = contextvars.ContextVar("s
 def cancelled() -> bool:
     """Whether nobody waits for this request any longer. Long synchronous work asks now and then, and returns."""
     context = current.get()
-    return context is not None and context.cancelled.is_set()
+    return context is not None and context.cancelled
 
 
 def remaining_seconds() -> Optional[float]:

@@ -12,6 +12,7 @@ from .arguments import convert_arguments
 from .protocol import TOOL_NAME
 from .schema import ArgumentError, SchemaError, function_schema, hints_of, to_json, tool_parameters
 from .types import Action, Episode, Observation, Score, Task, as_messages
+from .workers import Pace
 
 AnyCallable = TypeVar("AnyCallable", bound=Callable[..., Any])
 _MARK = "__stoker_env__"
@@ -115,6 +116,7 @@ class Tool:
             )
         self.function = function
         self.is_async = is_async(function)
+        self.pace = Pace()
         self.schema = function_schema(function, self.name, marks.get("description"))
         self._parameters = tool_parameters(function, "the tool '%s'" % self.name)
 
@@ -152,6 +154,7 @@ class Reward:
         self.description = description
         self.function = function
         self.is_async = is_async(function)
+        self.pace = Pace()
 
 
 class Environment:
@@ -216,6 +219,18 @@ def parameters_of(function: Callable[..., Any]) -> Tuple[inspect.Parameter, ...]
     return tuple(inspect.signature(function).parameters.values())
 
 
+def _by_name(parameters: Sequence[inspect.Parameter], first: int) -> Tuple[inspect.Parameter, ...]:
+    """The parameters that are not among the `first` positional ones."""
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    taken = {p.name for p in positional[:first]}
+    return tuple(p for p in parameters if p.name not in taken and p.kind != p.VAR_POSITIONAL)
+
+
+@functools.lru_cache(maxsize=1024)
+def _function_by_name(function: Callable[..., Any], first: int) -> Tuple[inspect.Parameter, ...]:
+    return _by_name(_parameters(function, False), first)
+
+
 def call_with(
     function: Callable[..., Any], first: Sequence[Any], offered: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> Any:
@@ -224,15 +239,14 @@ def call_with(
     A function with `**columns` gets all columns whose names are free. A required parameter that nothing offers is a
     TypeError that names the row's columns.
     """
-    parameters = parameters_of(function)
+    if inspect.isfunction(function):
+        by_name = _function_by_name(function, len(first))
+    else:
+        by_name = _by_name(parameters_of(function), len(first))
     values: Dict[str, Any] = {}
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    taken = {p.name for p in positional[: len(first)]}
-    for parameter in parameters:
-        if parameter.name in taken or parameter.kind == parameter.VAR_POSITIONAL:
-            continue
+    for parameter in by_name:
         if parameter.kind == parameter.VAR_KEYWORD:
-            named = {p.name for p in parameters}
+            named = {p.name for p in parameters_of(function)}
             values.update({k: v for k, v in fields.items() if k not in named and k.isidentifier()})
         elif parameter.name in offered:
             values[parameter.name] = offered[parameter.name]

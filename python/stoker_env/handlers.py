@@ -3,16 +3,17 @@
 import asyncio
 import inspect
 import sys
+import time
 import traceback
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import context, definitions, protocol
-from .definitions import BadResult, Environment, MethodTool
+from .definitions import BadResult, Environment, MethodTool, Reward, Tool
 from .jobs import CLASS_OF, EpisodeState, Job
 from .protocol import Failure, WireError, protocol_error
 from .schema import ArgumentError, SchemaError, to_json
 from .types import Episode, Message, Observation, Task, as_messages
-from .workers import Worker
+from .workers import Pace, Worker
 
 if TYPE_CHECKING:
     from .server import Server
@@ -149,7 +150,7 @@ class Handlers:
             job.shares = tool.is_async
             self._in_episode(job, owner, method_work, _called, tool.is_async)
         else:
-            self._alone(job, lambda: tool.function(**tool.bind(arguments)), _called, tool.is_async)
+            self._alone(job, lambda: tool.function(**tool.bind(arguments)), _called, tool)
 
     def _prepare_score(self, job: Job, params: Mapping[str, Any]) -> None:
         name = params.get("reward")
@@ -157,7 +158,7 @@ class Handlers:
         episode_view = _episode(params)
         if reward is not None:
             function = reward.function
-            self._alone(job, lambda: function(episode_view), _scored, reward.is_async)
+            self._alone(job, lambda: function(episode_view), _scored, reward)
             return
         environment = self._server.catalogue.environments.get(name or "")
         if environment is None or not environment.scored:
@@ -232,20 +233,29 @@ class Handlers:
 
     # Running.
 
-    def _alone(self, job: Job, work: Callable[[], Any], finish: Finisher, is_async: bool) -> None:
-        """Work that belongs to no episode: on any worker, or on the loop."""
+    def _alone(self, job: Job, work: Callable[[], Any], finish: Finisher, function: Union[Tool, Reward]) -> None:
+        """Work that belongs to no episode: here when it is quick, else on any worker, or on the loop."""
 
-        def start() -> None:
-            if is_async:
-                self._start_async(job, work, finish)
-                return
+        if function.is_async:
+            job.start = lambda: self._start_async(job, work, finish)
+        elif function.pace.is_quick:
+            job.is_quick = True
+            job.start = lambda: self._run_alone(job, work, finish, function.pace, lambda: None)
+        else:
+            job.start = lambda: self._server.workers.lend(
+                lambda worker: worker.put(
+                    lambda: self._run_alone(
+                        job, work, finish, function.pace, lambda: self._server.workers.give_back(worker)
+                    )
+                )
+            )
 
-            def lent(worker: Worker) -> None:
-                worker.put(lambda: self._run(job, work, finish, lambda: self._server.workers.give_back(worker)))
-
-            self._server.workers.lend(lent)
-
-        job.start = start
+    def _run_alone(
+        self, job: Job, work: Callable[[], Any], finish: Finisher, pace: Pace, after: Callable[[], None]
+    ) -> None:
+        begin = time.perf_counter()
+        self._run(job, work, finish, after)
+        pace.took(time.perf_counter() - begin)
 
     def _in_episode(
         self, job: Job, episode: EpisodeState, work: Callable[[], Any], finish: Finisher, is_async: bool

@@ -34,6 +34,8 @@ class Job:
         self.running = False
         #: Runs the work and calls Server.finish; set by who makes the job.
         self.start: Callable[[], None] = lambda: None
+        #: `start` does the work itself, and quickly.
+        self.is_quick = False
         #: May run beside other jobs of its episode that may.
         self.shares = False
         self.task: "Optional[asyncio.Task[None]]" = None

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 from typing import Optional, Tuple
 
 from . import protocol
@@ -87,18 +88,51 @@ class LineReader:
 class LineWriter:
     """Whole lines to a descriptor, from any thread. With `broken` set, as when the reader is gone, lines are dropped."""
 
+    _COLLECTED_SECONDS = 0.001
+
     def __init__(self, sink: int) -> None:
         self._sink = sink
         self._lock = threading.Lock()
+        self._collected = bytearray()
+        self._collector: Optional[int] = None  # the thread whose lines wait for each other
+        self._since = 0.0  # when the first of them came
         self.broken = False
 
     def write(self, line: bytes) -> None:
-        if self.broken:
-            return
         with self._lock:
-            view = memoryview(line)
-            try:
-                while view and not self.broken:
-                    view = view[os.write(self._sink, view) :]
-            except OSError:
-                self.broken = True
+            if self._collector != threading.get_ident():
+                self._write(line)
+                return
+            now = time.monotonic()
+            if not self._collected:
+                self._since = now
+            self._collected += line
+            if now - self._since >= self._COLLECTED_SECONDS:
+                self._flush()
+
+    def collect(self) -> None:
+        """From here on the lines of the calling thread, and of no other, wait for `flush` or a later one of them.
+
+        So an answer to many short requests costs one system call; none waits longer than such requests take.
+        """
+        with self._lock:
+            self._flush()
+            self._collector = threading.get_ident()
+
+    def flush(self) -> None:
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._collected:
+            lines = bytes(self._collected)
+            self._collected.clear()
+            self._write(lines)
+
+    def _write(self, lines: bytes) -> None:
+        view = memoryview(lines)
+        try:
+            while view and not self.broken:
+                view = view[os.write(self._sink, view) :]
+        except OSError:
+            self.broken = True

@@ -16,13 +16,14 @@ from .jobs import CLASS_OF, EpisodeState, Job
 from .loading import Catalogue
 from .output import LineReader, LineWriter
 from .protocol import WireError, protocol_error
+from .reading import Reading
 from .workers import Loop, Workers
 
 END_SECONDS = 5.0
 
 
 class Server:
-    """Reads requests on the calling thread, which never runs user code, so that `ping` is answered whatever hangs."""
+    """Reads requests on a thread that runs user code only while that is quick, so that `ping` is answered whatever hangs."""
 
     def __init__(self, reader: LineReader, writer: LineWriter, catalogue: Catalogue, episodes: int = 1024) -> None:
         self._reader = reader
@@ -40,25 +41,44 @@ class Server:
         self.workers = Workers(episodes + 64)
         self.loop = Loop()
         self._handlers = Handlers(self)
+        self._reading = Reading(self._read)
+        self._status = 0
 
     def run(self) -> int:
         """Serves until the input ends, the caller is gone, or no version fits. The exit status."""
-        status = 0
-        while not self._reader.ended and not self._writer.broken and status == 0:
-            try:
-                line = self._reader.next_line()
-            except WireError as error:
-                self._answer_error(None, error)
-                continue
-            if line is None:
-                self._wait_for_input()
-            else:
-                status = self._take(line)
+        self._reading.watch()
         self._end()
-        return status
+        return self._status
+
+    def _read(self, turn: int) -> None:
+        status = 0
+        self._writer.collect()
+        try:
+            while status == 0 and not self._reader.ended and not self._writer.broken:
+                status = self._read_one()
+                if not self._reading.holds(turn):
+                    return
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        self._writer.flush()
+        self._status = status
+        self._reading.end()
+
+    def _read_one(self) -> int:
+        try:
+            line = self._reader.next_line()
+        except WireError as error:
+            self._answer_error(None, error)
+            return 0
+        if line is not None:
+            return self._take(line)
+        self._wait_for_input()
+        return 0
 
     def _wait_for_input(self) -> None:
         timeout = self._expire()
+        self._writer.flush()
         ready, _, _ = select.select([self._reader], [], [], timeout)
         if ready:
             self._reader.read()
@@ -112,6 +132,8 @@ class Server:
                     self._timed.discard(job)
                     raise
                 self._begin(job)
+            if job.is_quick:  # without the lock, for it is user code
+                self._reading.work(job.start)
         else:
             raise protocol_error("unknown_method", "There is no method '%s'." % protocol.cut(method, 100))
 
@@ -150,7 +172,8 @@ class Server:
         self._busy += 1
         if job.episode is None:
             job.running = True
-            job.start()
+            if not job.is_quick:
+                job.start()
         else:
             self._pump(job.episode)
 
@@ -203,7 +226,7 @@ class Server:
         job.answered = True
         self._busy -= 1
         self._jobs.pop(job.request, None)
-        job.context.cancelled.set()
+        job.context.cancelled = True
         if job.running:
             self._stuck += 1
             if job.task is not None:

@@ -119,7 +119,7 @@ def as_messages(value: Any) -> List[Message]:
     """Messages from a text, a message or a list of both; TypeError for anything else."""
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the former is what is nearly always there, and quicker told
         message = dict(value)
         if message.get("role") not in ("system", "user", "assistant", "tool"):
             raise TypeError("a message has the role %r" % (message.get("role"),))

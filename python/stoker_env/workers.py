@@ -1,4 +1,4 @@
-"""Where user code runs: threads for what is synchronous, one event loop for what is async."""
+"""Where user code runs: threads for what is synchronous, one event loop for what is async; and how quick it is."""
 
 import asyncio
 import collections
@@ -8,6 +8,27 @@ import threading
 from typing import Any, Callable, Coroutine, Deque, List, Optional
 
 Thunk = Callable[[], None]
+
+
+class Pace:
+    """Whether a function is quick, as its last calls tell. A slow one among many counts for little: the machine may have
+    been busy, or another thread with the interpreter.
+    """
+
+    QUICK_SECONDS = 0.001
+    _QUICK = 8
+    _MOST = 16
+
+    def __init__(self) -> None:
+        self._calls = 0  # quick ones; a slow one takes eight of them back
+
+    @property
+    def is_quick(self) -> bool:
+        return self._calls >= self._QUICK
+
+    def took(self, seconds: float) -> None:
+        calls = self._calls + 1 if seconds < self.QUICK_SECONDS else self._calls - self._QUICK
+        self._calls = min(max(calls, 0), self._MOST)
 
 
 class Worker:

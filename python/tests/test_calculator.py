@@ -53,6 +53,9 @@ class CalculatorTest(unittest.TestCase):
             ("0**0", "1"),
             ("1**99999999", "1"),
             ("(-1)**3", "-1"),
+            ("-0", "0"),
+            ("(-23^104/8*0)", "0"),
+            ("92*10^30*-746-0^7", "-68632000000000000000000000000000000"),
         ]:
             self.assertEqual(self.calculate(expression), result, expression)
 

@@ -227,6 +227,21 @@ class ServerTest(ServedTest):
         wait_for(self.read_log)
         self.assertEqual(self.read_log(), ["cancelled"])
 
+    def test_a_quick_function_that_hangs_for_once_keeps_nobody_waiting(self):
+        client = self.world("slow")
+        for _ in range(100):
+            self.assertEqual(client.request("call", {"tool": "slow", "arguments": {"seconds": 0}})["content"], "done")
+        hanging = [client.send("call", {"tool": "slow", "arguments": {"seconds": 1000}}) for _ in range(3)]
+        self.assertEqual(client.request("call", {"tool": "slow", "arguments": {"seconds": 0}})["content"], "done")
+        self.assertEqual(client.request("ping", {}), {"episodes": 0, "busy": 3, "stuck": 0})
+        error = self.error(client, "call", {"tool": "slow", "arguments": {"seconds": 1000}}, timeout_seconds=0.02)
+        self.assertEqual((error["class"], error["reason"]), ("tool", "timeout"))
+        for request in hanging:
+            client.cancel(request)
+            with self.assertRaises(RequestError):
+                client.wait(request)
+        wait_for(lambda: client.request("ping", {}) == {"episodes": 0, "busy": 0, "stuck": 0})
+
     def test_a_deadline_is_a_timeout_of_the_methods_class(self):
         client = self.world("World", "slow", "remaining")
         self.reset(client, "e")
