@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "model/model_directory.h"
+#include "observe/metrics_server.h"
 #include "rollout/event_log.h"
 #include "trajectory/episode_file.h"
 
@@ -336,6 +337,18 @@ TEST_F(CommandsTest, AWrongSettingIsRefusedBeforeTheOldRunIsReplaced) {
     EXPECT_THROW(run_train(again, interrupts_), Error) << wrong;
     EXPECT_TRUE(fs::exists(root_ / "run/model/model.safetensors")) << wrong;
   }
+}
+
+TEST_F(CommandsTest, AMetricsPortThatIsTakenIsToldBeforeAFolderIsMade) {
+  const MetricsServer other(0);
+  try {
+    run_train(arguments("run", {"metrics_port=" + std::to_string(other.port())}), interrupts_);
+    FAIL() << "the port was had twice";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(std::to_string(other.port())), std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
 TEST_F(CommandsTest, GenerateAnswersAPrompt) {

@@ -113,6 +113,7 @@ struct RunConfig {
   int threads = 0;
   int64_t memory_megabytes = 0;
   std::string recompute = "auto";
+  int metrics_port = 0;
   ModelConfigSection model;
   AgentConfig agent;
   EnvironmentConfig environment;
@@ -139,6 +140,9 @@ struct RunConfig {
           "the same bits: none, attention (Q, K, V and attention), layer (all but the input of each layer), "
           "or auto: the first of these with which the run fits its memory.",
           one_of({"auto", "none", "attention", "layer"}));
+    visit("metrics_port", metrics_port,
+          "Serve the last step's metrics to Prometheus at http://127.0.0.1:PORT/metrics; 0: do not.",
+          between(0, 65535));
     visit.section("model", model, "The model that is trained.");
     visit.section("agent", agent, "How the model's turns are read and shown the world.");
     visit.section("environment", environment, "Tasks, tools and rewards.");

@@ -30,7 +30,7 @@ double wall_clock_seconds() {
 
 RunRecorder::RunRecorder(const Executor& executor, const std::filesystem::path& run_folder,
                          int64_t total_steps, std::vector<Column> columns, bool quiet,
-                         std::optional<int64_t> resume_step)
+                         std::optional<int64_t> resume_step, int metrics_port)
     : executor_(executor),
       first_step_(resume_step.value_or(0)),
       total_steps_(total_steps),
@@ -40,6 +40,7 @@ RunRecorder::RunRecorder(const Executor& executor, const std::filesystem::path& 
       quiet_(quiet),
       start_(executor.now()),
       last_step_(first_step_) {
+  if (metrics_port != 0) server_.emplace(static_cast<uint16_t>(metrics_port));
   bool terminal = isatty(STDERR_FILENO) != 0;
   if (!quiet && terminal && total_steps > first_step_) {
     progress_ = ProgressBar::on_standard_error("steps", total_steps - first_step_);
@@ -49,6 +50,7 @@ RunRecorder::RunRecorder(const Executor& executor, const std::filesystem::path& 
 void RunRecorder::write(int64_t step, const MetricMap& metrics) {
   metrics_.write(step, to_seconds(executor_.now() - start_), metrics);
   tensorboard_.write(step, wall_clock_seconds(), metrics);
+  if (server_) server_->update(step, metrics);
 }
 
 std::string RunRecorder::step_line(int64_t step, const MetricMap& metrics) const {

@@ -9,6 +9,7 @@
 
 #include "async/executor.h"
 #include "base/metrics.h"
+#include "observe/metrics_server.h"
 #include "observe/metrics_writer.h"
 #include "observe/progress_bar.h"
 #include "observe/tensorboard_writer.h"
@@ -16,7 +17,7 @@
 namespace stoker {
 
 // Shows and keeps the numbers of a run: one line a step on the terminal, a progress bar with the time left,
-// and the same numbers in metrics.jsonl and a TensorBoard event file.
+// and the same numbers in metrics.jsonl, a TensorBoard event file and, if asked for, for Prometheus.
 class RunRecorder {
  public:
   struct Column {
@@ -26,9 +27,9 @@ class RunRecorder {
   };
 
   // `resume_step`: of a run that goes on; lines of later steps are dropped. `executor` must outlive the
-  // object.
+  // object. `metrics_port` 0: nothing is served.
   RunRecorder(const Executor& executor, const std::filesystem::path& run_folder, int64_t total_steps,
-              std::vector<Column> columns, bool quiet, std::optional<int64_t> resume_step);
+              std::vector<Column> columns, bool quiet, std::optional<int64_t> resume_step, int metrics_port);
 
   // Adds process/peak_memory_bytes: the most memory that the process has held so far.
   void record_step(int64_t step, const MetricMap& metrics);
@@ -48,6 +49,7 @@ class RunRecorder {
   std::vector<Column> columns_;
   MetricsWriter metrics_;
   TensorBoardWriter tensorboard_;
+  std::optional<MetricsServer> server_;
   std::optional<ProgressBar> progress_;
   bool quiet_;
   TimePoint start_;

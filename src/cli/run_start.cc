@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "model/model_directory.h"
+#include "observe/metrics_server.h"
 
 namespace stoker {
 namespace {
@@ -75,6 +76,8 @@ RunFolder open_run_folder(const RunFileArguments& arguments, const RunFile& file
 }
 
 RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase) {
+  // A port that another program has is told before a folder is made.
+  if (const int port = file.config.metrics_port; port != 0) MetricsServer(static_cast<uint16_t>(port));
   RunFolder folder = open_run_folder(arguments, file);
   CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, file.config.model.path);
   RunStart start{.folder = folder, .checkpoints = checkpoints, .state = {}, .checkpoint = std::nullopt};

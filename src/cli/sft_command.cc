@@ -77,7 +77,7 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   if (start.checkpoint)
     learner.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
   RunRecorder recorder(session.executor(), start.folder.path(), config.sft.steps, sft_step_columns(),
-                       arguments.quiet, start.resume_step());
+                       arguments.quiet, start.resume_step(), config.metrics_port);
   SftParts parts{.learner = learner,
                  .examples = *examples,
                  .checkpoints = &start.checkpoints,

@@ -98,7 +98,7 @@ class TrainingRun {
                  session.vocabulary_size(), session.compute(), compute_type(config_.model.compute_type),
                  recompute),
         recorder_(session.executor(), start.folder.path(), config_.rollout.steps, policy_step_columns(),
-                  quiet, start.resume_step()),
+                  quiet, start.resume_step(), config_.metrics_port),
         episodes_(episodes_to_continue(start)),
         event_log_(start.folder.event_file(), start.checkpoint.has_value()),
         trace_(start.folder.trace(), {.time_offset = trace_time_offset(session.executor())}),
