@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -59,9 +60,7 @@ std::string play_regime(const std::string& name, const BenchAsyncArguments& argu
   for (const NamedLaw& law : laws) {
     std::vector<SimulationResult> baseline;
     for (size_t i = 0; i < arms.size(); ++i) {
-      Scenario base = regime(name);
-      base.law = law.law;
-      const std::vector<SimulationResult> results = play(arms[i].apply(base), arguments);
+      const std::vector<SimulationResult> results = play(arms[i].apply(law.apply(regime(name))), arguments);
       if (i == 0) baseline = results;
       std::vector<double> ratios;
       for (size_t seed = 0; seed < results.size(); ++seed) {
@@ -88,6 +87,67 @@ std::string play_regime(const std::string& name, const BenchAsyncArguments& argu
   return table;
 }
 
+// A fixed depth counts as good as the largest throughput within this.
+constexpr double kDepthTolerance = 0.03;
+
+double mean_throughput(const std::vector<SimulationResult>& results) {
+  return mean_of(results, [](const auto& result) { return result.trajectories_per_hour; });
+}
+
+// One row: the throughput of every fixed depth over the largest, the best of them, and what was found.
+std::string compare_depths(const std::string& name, const NamedLaw& law, const BenchAsyncArguments& arguments,
+                           FigureReport& report) {
+  const Scenario base = law.apply(regime(name));
+  std::vector<double> fixed;
+  for (int depth = 0; depth <= kMostDepth; ++depth) {
+    Scenario scenario = base;
+    scenario.max_ahead = depth;
+    fixed.push_back(mean_throughput(play(scenario, arguments)));
+  }
+  const std::vector<SimulationResult> found = play(adaptive(base), arguments);
+  const double largest = *std::max_element(fixed.begin(), fixed.end());
+  const int64_t best = best_depth(fixed, kDepthTolerance);
+  const double of_best = mean_throughput(found) / fixed[static_cast<size_t>(best)];
+  const double depth = mean_of(found, [](const auto& result) { return result.depth_mean; });
+  std::string row = fmt::format("| {} |", law.name);
+  for (double value : fixed) row += fmt::format(" {:.3f} |", value / largest);
+  std::string depths;
+  for (const SimulationResult& result : found) depths += fmt::format(" {}", result.depth_found);
+  row += fmt::format(" {} |{} | {:.2f} | {:.3f} |\n", best, depths, depth, of_best);
+  const std::string prefix = slug(name + "/" + law.name) + "/";
+  report.add(prefix + "best_depth", static_cast<double>(best), "batches");
+  report.add(prefix + "adaptive_depth", depth, "batches");
+  report.add(prefix + "adaptive_of_best", of_best, "share");
+  return row;
+}
+
+std::string compare_depths(const std::string& name, const BenchAsyncArguments& arguments,
+                           FigureReport& report) {
+  std::string header = "| law |", rule = "|---|";
+  for (int depth = 0; depth <= kMostDepth; ++depth) header += fmt::format(" eta {} |", depth), rule += "---|";
+  header += " best | found | mean | adaptive |";
+  std::string table = "### " + name + "\n\n" + header + "\n" + rule + "---|---|---|---|\n";
+  for (const NamedLaw& law : all_laws()) table += compare_depths(name, law, arguments, report);
+  return table;
+}
+
+std::string heading(const BenchAsyncArguments& arguments) {
+  if (arguments.depths) {
+    return fmt::format(
+        "Trajectories per hour over the largest of the fixed depths, mean over {} seeds; {} steps, 30 of "
+        "them "
+        "warm-up. best: the smallest fixed depth within {:.0f} % of the largest; found: by adaptive depth, a "
+        "run each; mean: its mean over the steps; adaptive: its throughput over that of the best fixed "
+        "depth.\n",
+        arguments.seeds, arguments.steps, 100 * kDepthTolerance);
+  }
+  return fmt::format(
+      "Trajectories per hour over those of colocated synchronous training, mean over {} paired seeds with "
+      "its "
+      "95 % bootstrap interval; {} steps, 30 of them warm-up; L: mean trained over mean dispatched length.\n",
+      arguments.seeds, arguments.steps);
+}
+
 }  // namespace
 
 int run_bench_async(const BenchAsyncArguments& given) {
@@ -102,12 +162,11 @@ int run_bench_async(const BenchAsyncArguments& given) {
                     kFewestSteps, arguments.steps));
   }
   FigureReport report;
-  std::string text = fmt::format(
-      "Trajectories per hour over those of colocated synchronous training, mean over {} paired seeds with "
-      "its "
-      "95 % bootstrap interval; {} steps, 30 of them warm-up; L: mean trained over mean dispatched length.\n",
-      arguments.seeds, arguments.steps);
-  for (const std::string& name : arguments.regimes) text += "\n" + play_regime(name, arguments, report);
+  std::string text = heading(arguments);
+  for (const std::string& name : arguments.regimes) {
+    text += "\n" + (arguments.depths ? compare_depths(name, arguments, report)
+                                     : play_regime(name, arguments, report));
+  }
   fmt::print("\n{}", text);
   write_figures(report, arguments.json);
   write_text(text, arguments.markdown);

@@ -90,6 +90,8 @@ struct BenchAsyncArguments {
   std::filesystem::path json;      // figures go here too; empty: nowhere
   std::filesystem::path markdown;  // the tables go here too; empty: nowhere
 
+  bool depths = false;  // the comparison of depths in place of the table of arms
+
   // Of real runs.
   bool real = false;
   std::filesystem::path recipe = "examples/calculator";  // folder with run.toml, form.toml and habits.toml

@@ -276,8 +276,11 @@ void add_bench_async(CLI::App& bench, Invocation& invocation) {
   verb->add_option("--seeds", given.seeds, "Seeds, the same for every arm")->check(whole_number(1, 10000));
   add_output_file(*verb, "--json", given.json, "Write the figures to this file too");
   add_output_file(*verb, "--markdown", given.markdown, "Write the tables to this file too");
-  auto* real =
-      verb->add_flag("--real", given.real, "Train with the real engine and learner")->excludes(regimes);
+  auto* depths = verb->add_flag("--depths", given.depths,
+                                "Every fixed depth from 0 to 8 against the one that a run finds by itself");
+  auto* real = verb->add_flag("--real", given.real, "Train with the real engine and learner")
+                   ->excludes(regimes)
+                   ->excludes(depths);
   verb->add_option("--output", given.output, "Folder of the real runs; finished ones in it are kept")
       ->needs(real);
   verb->add_option("--recipe", given.recipe,

@@ -68,6 +68,7 @@ struct RolloutConfig {
   int group_size = 8;
   int max_concurrent_episodes = 256;
   int max_ahead = 1;
+  bool adaptive_depth = false;
   int64_t max_staleness = 8;
   std::string stale_action = "drop";
   std::string batch_order = "oldest";
@@ -96,6 +97,9 @@ struct RolloutConfig {
           "Episodes that run at once; at least one group's.", at_least(1));
     visit("max_ahead", max_ahead,
           "Batches that dispatch may run ahead: the mean lag it leads to; 0 in mode sync.", at_least(0));
+    visit(
+        "adaptive_depth", adaptive_depth,
+        "Find the depth: the smallest, up to max_ahead, that keeps the scarcer of learner and engine busy.");
     visit("max_staleness", max_staleness,
           "The cap: no token is trained that is older than this many versions; see stale_action.",
           at_least(0));

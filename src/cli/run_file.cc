@@ -32,6 +32,13 @@ void check_together(const RunConfig& config, const ConfigReader& reader) {
                     reader.describe("rollout.max_staleness"), rollout.max_staleness,
                     reader.describe("rollout.max_ahead"), rollout.max_ahead));
   }
+  if (rollout.adaptive_depth && (rollout.mode == "sync" || rollout.max_ahead < 1)) {
+    throw input_error(fmt::format(
+        "{} is true, and the most that it may find is 0, by {} = {} and {} = {}: set it to false, or set "
+        "rollout.mode to async and rollout.max_ahead to the largest depth that is acceptable.",
+        reader.describe("rollout.adaptive_depth"), reader.describe("rollout.mode"), rollout.mode,
+        reader.describe("rollout.max_ahead"), rollout.max_ahead));
+  }
   if (config.evaluate.temperatures.empty()) {
     throw input_error(fmt::format("{} is empty; give at least one, 0 for greedy.",
                                   reader.describe("evaluate.temperatures")));

@@ -68,6 +68,10 @@ TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
   std::string sentence = refusal("[rollout]\ngroup_size = 8\nmax_concurrent_episodes = 4\n");
   EXPECT_NE(sentence.find("rollout.group_size"), std::string::npos);
   EXPECT_NE(sentence.find("rollout.max_concurrent_episodes"), std::string::npos);
+  EXPECT_NE(refusal("[rollout]\nadaptive_depth = true\nmax_ahead = 0\n").find("rollout.adaptive_depth"),
+            std::string::npos);
+  EXPECT_NE(refusal("[rollout]\nadaptive_depth = true\nmode = \"sync\"\n").find("rollout.mode"),
+            std::string::npos);
   EXPECT_NE(refusal("[rollout]\nmax_ahead = 5\nmax_staleness = 2\n").find("rollout.max_staleness"),
             std::string::npos);
   EXPECT_NE(refusal("[evaluate]\ntemperatures = []\n").find("evaluate.temperatures"), std::string::npos);

@@ -39,6 +39,26 @@ TraceRunSettings settings_of(const std::filesystem::path& run_folder) {
           .max_ahead = options->max_ahead};
 }
 
+// What an adaptive run found; empty: its depth is fixed, or never changed.
+std::string describe_depth(const std::filesystem::path& run_folder) {
+  std::optional<Decision> last;
+  int64_t changes = 0;
+  for_each_line(run_folder / "events.jsonl", [&](std::string_view line, size_t, bool complete) {
+    if (!complete || line.find("\"set_depth\"") == std::string_view::npos) return true;
+    const Json event = Json::parse(line);
+    for (const Json& decision : event.at("decisions").as_array()) {
+      const Decision read = Decision::from_json(decision);
+      if (read.kind != DecisionKind::kSetDepth) continue;
+      last = read;
+      ++changes;
+    }
+    return true;
+  });
+  if (!last) return "";
+  return fmt::format("Adaptive depth: {} at the end, after {} changes; the last one since {}.\n", last->depth,
+                     changes, last->reason);
+}
+
 void add_figures(const TraceSummary& summary, FigureReport& report) {
   report.add("steps", static_cast<double>(summary.steps), "steps");
   report.add("seconds", summary.window, "s");
@@ -69,10 +89,10 @@ TraceSummary summarize_run(const std::filesystem::path& run_folder) {
 int run_trace_summary(const TraceSummaryArguments& arguments) {
   const TraceSummary summary = summarize_run(arguments.run_folder);
   if (arguments.json.empty()) {
-    fmt::print("{}", to_text(summary));
+    fmt::print("{}{}", to_text(summary), describe_depth(arguments.run_folder));
     return kExitDone;
   }
-  fmt::print("{}\n", to_text(summary));
+  fmt::print("{}{}\n", to_text(summary), describe_depth(arguments.run_folder));
   FigureReport report;
   add_figures(summary, report);
   write_figures(report, arguments.json);

@@ -29,18 +29,20 @@
 namespace stoker {
 namespace {
 
-std::vector<RunRecorder::Column> policy_step_columns() {
-  return {{"reward", "reward", "{:.3f}"},
-          {"success", "success", "{:.3f}"},
-          {"completions/mean_length", "length", "{:.1f}"},
-          {"engine/tokens_per_second", "tok/s", "{:.0f}"},
-          {"step_time", "step", "{:.2f}s"},
-          {"time/generate", "generate", "{:.2f}"},
-          {"time/tools", "tools", "{:.2f}"},
-          {"time/train", "train", "{:.2f}"},
-          {"time/publish", "publish", "{:.3f}"},
-          {"queue/ready_groups", "queue", "{:.0f}"},
-          {"staleness/lag/mean", "lag", "{:.2f}"}};
+std::vector<RunRecorder::Column> policy_step_columns(bool adaptive_depth) {
+  std::vector<RunRecorder::Column> columns = {{"reward", "reward", "{:.3f}"},
+                                              {"success", "success", "{:.3f}"},
+                                              {"completions/mean_length", "length", "{:.1f}"},
+                                              {"engine/tokens_per_second", "tok/s", "{:.0f}"},
+                                              {"step_time", "step", "{:.2f}s"},
+                                              {"time/generate", "generate", "{:.2f}"},
+                                              {"time/tools", "tools", "{:.2f}"},
+                                              {"time/train", "train", "{:.2f}"},
+                                              {"time/publish", "publish", "{:.3f}"},
+                                              {"queue/ready_groups", "queue", "{:.0f}"},
+                                              {"staleness/lag/mean", "lag", "{:.2f}"}};
+  if (adaptive_depth) columns.push_back({"staleness/depth", "depth", "{:.0f}"});
+  return columns;
 }
 
 // Whether the run up to `state` has consumed the episode; others are played again, and evaluations that are
@@ -97,8 +99,9 @@ class TrainingRun {
         learner_(starting_weights(start, session), optimizer_options(config_.train.optimizer),
                  session.vocabulary_size(), session.compute(), compute_type(config_.model.compute_type),
                  recompute),
-        recorder_(session.executor(), start.folder.path(), config_.rollout.steps, policy_step_columns(),
-                  quiet, start.resume_step(), config_.metrics_port),
+        recorder_(session.executor(), start.folder.path(), config_.rollout.steps,
+                  policy_step_columns(config_.rollout.adaptive_depth), quiet, start.resume_step(),
+                  config_.metrics_port),
         episodes_(episodes_to_continue(start)),
         event_log_(start.folder.event_file(), start.checkpoint.has_value()),
         trace_(start.folder.trace(), {.time_offset = trace_time_offset(session.executor())}),
@@ -150,6 +153,9 @@ class TrainingRun {
     stop_requested_ = true;
     if (trainer_) trainer_->request_stop();
   }
+
+  // What the run came to, of adaptive depth; else rollout.max_ahead.
+  int32_t found_depth() const { return orchestrator_->controller().found_depth(); }
 
   // Evaluations in order: step and metrics.
   const std::vector<std::pair<int64_t, MetricMap>>& evaluations() const { return evaluations_; }
@@ -306,6 +312,10 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   FigureReport report;
   add_success(file.config, training, report);
   print_result(file.config, start, summary);
+  if (file.config.rollout.adaptive_depth) {
+    fmt::print("depth found                 {} of at most {}\n", training.found_depth(),
+               file.config.rollout.max_ahead);
+  }
   write_figures(report, arguments.json);
   if (!summary.interrupted) return kExitDone;
   log_info("Interrupted after step {}; 'stoker train ... --resume' goes on from {}.", summary.state.step,

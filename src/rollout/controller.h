@@ -59,7 +59,10 @@ struct ControllerOptions {
   int32_t groups_per_batch = 1;         // B
   int32_t group_size = 1;               // G
   int32_t max_concurrent_episodes = 1;  // at least G
-  int32_t max_ahead = 0;            // eta: batches that dispatch may run ahead of training; 0: synchronous
+  int32_t max_ahead = 0;  // eta: batches that dispatch may run ahead of training; 0: synchronous
+  // max_ahead is the most; the depth is the smallest that DepthFinder finds to keep the scarcer of trainer
+  // and engine busy.
+  bool adaptive_depth = false;
   int64_t max_staleness = 1 << 20;  // H: the largest lag of a trained token
   StaleAction stale_action = StaleAction::kDrop;
   BatchOrder batch_order = BatchOrder::kOldestFirst;
@@ -86,12 +89,12 @@ struct ControllerOptions {
 // randomness. The same events give the same decisions, so the event log (event_log.h) replays a run.
 //
 // Admission (Fu et al. 2025, AReaL, section 5): a group may start while
-//   * groups dispatched so far, less those dropped, are fewer than (max_ahead + served batches + 1) * B, and
+//   * groups dispatched so far, less those dropped, are fewer than (depth + served batches + 1) * B, and
 //     never more than the run will train. A batch is served once the engine has the weights of its step:
 //     counted from the step's end, what starts during a publication would be one version older than
-//     max_ahead;
+//     the depth. The depth is max_ahead, or with adaptive_depth what was found so far;
 //   * its G episodes fit under max_concurrent_episodes;
-//   * the publication debt, trained version less served version, is at most min(max_ahead, max_staleness):
+//   * the publication debt, trained version less served version, is at most min(depth, max_staleness):
 //     synchronous episodes wait for the weights that they must be sampled from;
 //   * at update_boundary kBarrier, no publication is owed.
 // So a slot opens whenever a step, an episode or a drop ends. Retries and refills take the slot of the
@@ -117,6 +120,8 @@ class Controller {
 
   int64_t trained_version() const;
   int64_t served_version() const;
+  int32_t depth() const;             // batches that dispatch may run ahead at this moment
+  int32_t found_depth() const;       // the same, less what is only on trial (adaptive_depth)
   bool waits_at_barrier() const;     // a publication is owed and waits for the episodes that run
   int32_t running_episodes() const;  // cancelled ones that have not ended included
   int32_t ready_groups() const;      // complete, not consumed: the depth of the train queue

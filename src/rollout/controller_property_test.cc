@@ -22,7 +22,8 @@ class RandomWorld {
       : options_(options),
         random_({.run_seed = seed, .purpose = RandomPurpose::kSchedule}),
         controller_(options),
-        may_stop_(may_stop) {
+        may_stop_(may_stop),
+        depth_(controller_.depth()) {
     log_.push_back(event_log_header(options));
     failure_share_ = random_.below(2) == 0 ? 0 : random_.uniform() * 0.4;
   }
@@ -39,6 +40,7 @@ class RandomWorld {
   const ControllerOptions& options() const { return options_; }
   uint64_t consumed_groups() const { return consumed_.size(); }
   int64_t trained() const { return trained_; }
+  int64_t depth_changes() const { return depth_changes_; }
   const std::string& finish_reason() const { return finish_reason_; }
 
  private:
@@ -120,6 +122,8 @@ class RandomWorld {
 
   void handle(RunEvent event) {
     event.time = ++time_;
+    if (options_.adaptive_depth)
+      event.sampled_tokens = sampled_tokens_ += static_cast<int64_t>(random_.below(9));
     const std::vector<Decision> decisions = controller_.handle(event);
     log_.push_back(event_log_line(event, decisions));
     for (const Decision& decision : decisions) apply(decision);
@@ -156,6 +160,14 @@ class RandomWorld {
         publishing_ = decision.version;
         publishing_batches_ = batches_;
         return;
+      case DecisionKind::kSetDepth:
+        EXPECT_TRUE(options_.adaptive_depth);
+        EXPECT_EQ(std::abs(decision.depth - depth_), 1);
+        EXPECT_GE(decision.depth, 1);
+        EXPECT_LE(decision.depth, options_.max_ahead);
+        depth_ = decision.depth;
+        ++depth_changes_;
+        return;
       case DecisionKind::kFinish:
       case DecisionKind::kGiveUp:
         EXPECT_FALSE(over_);
@@ -174,7 +186,7 @@ class RandomWorld {
     if (open_.emplace(id.task_ordinal, OpenGroup{.dispatch_version = served_}).second) {
       EXPECT_LE(trained_ - served_, most_debt());
       EXPECT_LE(static_cast<int64_t>(open_.size() + consumed_.size()),
-                (options_.max_ahead + served_batches_ + 1) * options_.groups_per_batch);
+                (depth_ + served_batches_ + 1) * options_.groups_per_batch);
       EXPECT_TRUE(ordinals_.insert(id.task_ordinal).second) << "an ordinal was dispatched twice";
     }
   }
@@ -210,13 +222,13 @@ class RandomWorld {
 
   int64_t most_debt() const {
     if (options_.update_boundary == UpdateBoundary::kBarrier) return 0;
-    return std::min<int64_t>(options_.max_ahead, options_.max_staleness);
+    return std::min<int64_t>(depth_, options_.max_staleness);
   }
 
   // When admission allows another group, it has been started.
   void check_never_idle() const {
     if (trained_ - served_ > most_debt()) return;
-    const int64_t batches = std::min(options_.max_ahead + served_batches_ + 1, options_.total_steps);
+    const int64_t batches = std::min(depth_ + served_batches_ + 1, options_.total_steps);
     const bool allowed =
         static_cast<int64_t>(open_.size() + consumed_.size()) < batches * options_.groups_per_batch;
     const bool fits =
@@ -245,6 +257,8 @@ class RandomWorld {
   RandomStream random_;
   Controller controller_;
   bool may_stop_;
+  int32_t depth_;
+  int64_t depth_changes_ = 0, sampled_tokens_ = 0;
   double failure_share_ = 0;
   std::vector<Json> log_;
   int64_t time_ = 0;
@@ -324,6 +338,24 @@ TEST(ControllerProperty, RunsThatAreNotStoppedTrainEveryStep) {
     EXPECT_EQ(world.finish_reason(), "all steps are done");
     EXPECT_EQ(world.consumed_groups(), static_cast<uint64_t>(options.total_steps * options.groups_per_batch));
   }
+}
+
+TEST(ControllerProperty, AdaptiveRunsKeepEveryPromiseAndReplay) {
+  int64_t changes = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ControllerOptions options = random_options(seed);
+    options.total_steps += 60;
+    options.max_ahead += 1;
+    options.adaptive_depth = true;
+    options.end_ordinal = std::numeric_limits<uint64_t>::max();
+    RandomWorld world(seed, options, seed % 5 == 0);
+    world.run();
+    EXPECT_EQ(replay_event_log(world.log()).difference, std::nullopt);
+    changes += world.depth_changes();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(changes, 40);
 }
 
 TEST(ControllerProperty, AResumedRunGoesOnInTheSameLog) {

@@ -29,6 +29,7 @@ struct RunEvent {
   std::string failure;          // "environment.timeout"; empty: done
   bool scored = false;          // the episode has a reward
   int64_t oldest_version = -1;  // of a sampled token of the episode; -1: nothing sampled
+  int64_t sampled_tokens = 0;   // by the engine since it began; told where the depth is adaptive
   int64_t version = 0;
   int64_t trained_batches = 0;  // before this start
   uint64_t first_ordinal = 0;
@@ -49,6 +50,7 @@ enum class DecisionKind {
   kFinish,         // reason; the run has done its steps, was stopped, or nothing more can come
   kGiveUp,         // reason; the run cannot go on
   kSetAside,       // groups: one ordinal; reason: as kDropGroup, of a task that fails every time
+  kSetDepth,       // depth: what admission allows from here on; reason
 };
 
 struct Decision {
@@ -58,6 +60,7 @@ struct Decision {
   int64_t version = 0;
   std::string reason;
   int64_t delay = 0;  // ns to wait before it is executed
+  int32_t depth = 0;
 
   // {"decision": "start_episode", "episode": "17.3.1"}: only what the kind carries.
   Json to_json() const;

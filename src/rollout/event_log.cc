@@ -14,9 +14,9 @@ namespace {
 constexpr std::array<const char*, 7> kEventNames = {"started",       "episode_finished", "trainer_ready",
                                                     "step_finished", "step_skipped",     "published",
                                                     "stop_requested"};
-constexpr std::array<const char*, 8> kDecisionNames = {"start_episode", "cancel_episode", "consume_batch",
+constexpr std::array<const char*, 9> kDecisionNames = {"start_episode", "cancel_episode", "consume_batch",
                                                        "drop_group",    "publish",        "finish",
-                                                       "give_up",       "set_aside"};
+                                                       "give_up",       "set_aside",      "set_depth"};
 
 template <typename Kind, size_t kCount>
 Kind kind_from_name(const std::array<const char*, kCount>& names, const std::string& name, const char* what) {
@@ -77,10 +77,11 @@ EpisodeId parse_episode_id(std::string_view text) {
 
 Json RunEvent::to_json() const {
   Json::Object members;
-  members.reserve(6);  // with the decisions of event_log_line
+  members.reserve(7);  // with the decisions of event_log_line
   const auto add = [&](const char* name, Json value) { members.emplace_back(name, std::move(value)); };
   add("event", kEventNames[static_cast<size_t>(kind)]);
   add("time", time);
+  if (sampled_tokens != 0) add("sampled_tokens", sampled_tokens);
   switch (kind) {
     case RunEventKind::kStarted:
       add("version", version);
@@ -110,6 +111,7 @@ RunEvent RunEvent::from_json(const Json& json) {
   RunEvent event;
   event.kind = kind_from_name<RunEventKind>(kEventNames, json.at("event").as_string(), "event");
   event.time = json.at("time").as_int();
+  if (const Json* tokens = json.find("sampled_tokens")) event.sampled_tokens = tokens->as_int();
   switch (event.kind) {
     case RunEventKind::kStarted:
       event.version = json.at("version").as_int();
@@ -162,6 +164,10 @@ Json Decision::to_json() const {
     case DecisionKind::kGiveUp:
       add("reason", reason);
       break;
+    case DecisionKind::kSetDepth:
+      add("depth", depth);
+      add("reason", reason);
+      break;
   }
   return Json::object(std::move(members));
 }
@@ -174,6 +180,7 @@ Decision Decision::from_json(const Json& json) {
   if (const Json* version = json.find("version")) decision.version = version->as_int();
   if (const Json* reason = json.find("reason")) decision.reason = reason->as_string();
   if (const Json* delay = json.find("delay")) decision.delay = delay->as_int();
+  if (const Json* depth = json.find("depth")) decision.depth = static_cast<int32_t>(depth->as_int());
   return decision;
 }
 
@@ -183,6 +190,7 @@ Json ControllerOptions::to_json() const {
                        {"group_size", group_size},
                        {"max_concurrent_episodes", max_concurrent_episodes},
                        {"max_ahead", max_ahead},
+                       {"adaptive_depth", adaptive_depth},
                        {"max_staleness", max_staleness},
                        {"stale_action", to_string(stale_action)},
                        {"batch_order", to_string(batch_order)},
@@ -205,6 +213,7 @@ Json ControllerOptions::to_json() const {
 ControllerOptions ControllerOptions::from_json(const Json& json) {
   const auto small = [&](const char* name) { return static_cast<int32_t>(json.at(name).as_int()); };
   const Json* boundary = json.find("update_boundary");  // absent: token
+  const Json* adaptive = json.find("adaptive_depth");   // absent: false
   const auto action = [&](const char* name) {
     return failure_action_from_name(json.at("failures").at(name).as_string());
   };
@@ -214,6 +223,7 @@ ControllerOptions ControllerOptions::from_json(const Json& json) {
       .group_size = small("group_size"),
       .max_concurrent_episodes = small("max_concurrent_episodes"),
       .max_ahead = small("max_ahead"),
+      .adaptive_depth = adaptive != nullptr && adaptive->as_bool(),
       .max_staleness = json.at("max_staleness").as_int(),
       .stale_action = stale_action_from_name(json.at("stale_action").as_string()),
       .batch_order = batch_order_from_name(json.at("batch_order").as_string()),

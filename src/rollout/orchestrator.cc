@@ -72,6 +72,7 @@ struct Orchestrator::State {
 // Gives the event to the controller, logs it and executes what was decided.
 void Orchestrator::State::emit(RunEvent event) {
   event.time = now();
+  if (options.controller.adaptive_depth) event.sampled_tokens = engine.statistics().sampled_tokens;
   std::vector<Decision> decisions = controller.handle(event);
   if (options.event_log) options.event_log(event_log_line(event, decisions));
   for (Decision& decision : decisions) execute(decision);
@@ -93,6 +94,9 @@ void Orchestrator::State::execute(Decision& decision) {
     case DecisionKind::kPublish:
       publication = decision.version;
       changed.set();
+      return;
+    case DecisionKind::kSetDepth:
+      log_debug("The depth is {} from here on: {}.", decision.depth, decision.reason);
       return;
     case DecisionKind::kGiveUp:
       if (!failure) {

@@ -32,6 +32,35 @@ Scenario colocated(Scenario scenario) {
 
 }  // namespace
 
+Scenario NamedLaw::apply(Scenario scenario) const {
+  scenario.law = law;
+  scenario.growth = growth;
+  scenario.tool_failure_share = tool_failure_share;
+  return scenario;
+}
+
+Scenario adaptive(Scenario scenario) {
+  scenario.adaptive_depth = true;
+  return with_depth(scenario, kMostDepth);
+}
+
+int64_t best_depth(const std::vector<double>& throughputs, double tolerance) {
+  const double largest = *std::ranges::max_element(throughputs);
+  return std::ranges::find_if(throughputs, [&](double value) { return value >= (1 - tolerance) * largest; }) -
+         throughputs.begin();
+}
+
+std::vector<NamedLaw> all_laws() {
+  std::vector<NamedLaw> laws = protocol_laws();
+  const std::vector<NamedLaw> rest = {{"Pareto 2", {.kind = "pareto", .alpha = 2}},
+                                      {"Pareto 2.5", {.kind = "pareto", .alpha = 2.5}},
+                                      {"logn 1, tools fail", {.kind = "lognormal", .cv = 1}, 1, 0.005},
+                                      {"logn 1, drift 1 to 3", {.kind = "lognormal", .cv = 1}, 3},
+                                      {"logn 1, drift 3 to 1", {.kind = "lognormal", .cv = 1}, 1.0 / 3}};
+  laws.insert(laws.end(), rest.begin(), rest.end());
+  return laws;
+}
+
 std::vector<NamedLaw> protocol_laws() {
   return {{"constant", {.kind = "constant"}},
           {"logn 0.5", {.kind = "lognormal", .cv = 0.5}},
@@ -59,6 +88,7 @@ std::vector<Arm> protocol_arms() {
           {"eta 1", [](Scenario s) { return with_depth(s, 1); }},
           {"eta 2", [](Scenario s) { return with_depth(s, 2); }},
           {"eta 4", [](Scenario s) { return with_depth(s, 4); }},
+          {"eta adaptive", adaptive},
           {"eta 4, completion order",
            [](Scenario s) {
              s.batch_order = "completion";

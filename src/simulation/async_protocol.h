@@ -14,8 +14,14 @@ namespace stoker {
 struct NamedLaw {
   std::string name;
   LatencyLaw law;
+  double growth = 1;
+  double tool_failure_share = 0;
+
+  Scenario apply(Scenario scenario) const;
 };
 std::vector<NamedLaw> protocol_laws();
+// Those and the rest of the protocol's: more exponents, failing tools, lengths that drift.
+std::vector<NamedLaw> all_laws();
 
 // R1: bound by latency (60 tokens/s a sequence, 30 s of tools, 60 s of training). R2: bound by the trainer
 // (200 tokens/s, 5 s). R3: by generation (R2 with 15 s of training). An unknown name throws Error(kInput).
@@ -29,6 +35,15 @@ struct Arm {
 // The first is the baseline of every ratio: colocated synchronous training, in which both phases have the
 // whole machine (half the training time, twice the engine, 15 s to hand it over).
 std::vector<Arm> protocol_arms();
+
+// The most depth that the adaptive arm may find, and the comparison tries.
+constexpr int kMostDepth = 8;
+// Depth is found, up to kMostDepth.
+Scenario adaptive(Scenario scenario);
+
+// What adaptive depth is measured by: the smallest fixed depth whose throughput is within `tolerance` of the
+// largest over all of them. `throughputs`: by depth, from 0 on; not empty.
+int64_t best_depth(const std::vector<double>& throughputs, double tolerance);
 
 // Percentile bootstrap interval of the mean of paired ratios: 95 %, 2000 resamples, from a fixed seed.
 struct Interval {

@@ -34,6 +34,22 @@ TEST(AsyncProtocol, EveryArmAndRegimeIsAScenarioThatRuns) {
   EXPECT_THROW(regime("R4"), Error);
 }
 
+TEST(AsyncProtocol, TheBestDepthIsTheSmallestThatIsNearTheLargestThroughput) {
+  EXPECT_EQ(best_depth({10, 50, 96, 98, 100}, 0.03), 3);
+  EXPECT_EQ(best_depth({10, 50, 96, 98, 100}, 0.05), 2);
+  EXPECT_EQ(best_depth({100, 100, 90}, 0), 0);
+}
+
+TEST(AsyncProtocol, ALawChangesItsOwnKeysOnly) {
+  for (const NamedLaw& law : all_laws()) {
+    Scenario scenario = law.apply(regime("R2"));
+    EXPECT_EQ(scenario.law.kind, law.law.kind);
+    EXPECT_EQ(scenario.growth, law.growth);
+    EXPECT_EQ(scenario.tool_failure_share, law.tool_failure_share);
+    EXPECT_EQ(scenario.tool_seconds, 5);
+  }
+}
+
 TEST(AsyncProtocol, TheBootstrapIntervalHoldsTheMeanAndNarrows) {
   std::vector<double> few = {1.0, 1.2, 0.9, 1.1}, many;
   for (int i = 0; i < 25; ++i) many.insert(many.end(), few.begin(), few.end());

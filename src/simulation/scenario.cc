@@ -32,6 +32,7 @@ ControllerOptions controller_options(const Scenario& scenario) {
           .group_size = scenario.group_size,
           .max_concurrent_episodes = scenario.max_concurrent_episodes,
           .max_ahead = scenario.max_ahead,
+          .adaptive_depth = scenario.adaptive_depth,
           .max_staleness = scenario.max_staleness,
           .stale_action = stale_action_from_name(scenario.stale_action),
           .batch_order = batch_order_from_name(scenario.batch_order),
@@ -46,12 +47,14 @@ ProcessorSharingOptions engine_options(const Scenario& scenario) {
 
 Ceilings ceilings(const Scenario& scenario) {
   const double batch = scenario.groups_per_step * scenario.group_size;
+  const double scale = (1 + scenario.growth) / 2;  // its mean over the run
   const double per_hour = 3600;
   const double unloaded = scenario.tokens / scenario.sequence_tokens_per_second + scenario.tool_seconds;
   return {.trainer = per_hour * batch / (scenario.train_seconds + scenario.publish_seconds),
           .engine = per_hour * batch /
-                    (batch * scenario.tokens / scenario.engine_tokens_per_second + scenario.publish_seconds),
-          .slots = per_hour * scenario.max_concurrent_episodes / unloaded};
+                    (batch * scale * scenario.tokens / scenario.engine_tokens_per_second +
+                     scenario.publish_seconds),
+          .slots = per_hour * scenario.max_concurrent_episodes / (scale * unloaded)};
 }
 
 }  // namespace stoker

@@ -17,6 +17,8 @@ namespace stoker {
 struct Scenario {
   LatencyLaw law;
   double sample_cv = 0.25;
+  double growth = 1;
+  double tool_failure_share = 0;
   int turns = 4;
   double tokens = 4000;
   double tool_seconds = 30;
@@ -30,6 +32,7 @@ struct Scenario {
   int group_size = 8;
   int max_concurrent_episodes = 512;
   int max_ahead = 4;
+  bool adaptive_depth = false;
   int64_t max_staleness = 1 << 20;
   std::string stale_action = "drop";
   std::string batch_order = "oldest";
@@ -43,6 +46,10 @@ struct Scenario {
   void for_each_field(V& visit) {
     visit.section("law", law, "How long episodes are, against each other.");
     visit("sample_cv", sample_cv, "Coefficient of variation between the episodes of a group.", at_least(0));
+    visit("growth", growth, "Mean scale at the end of the run over that at its beginning: it drifts.",
+          above(0));
+    visit("tool_failure_share", tool_failure_share, "Tool calls that fail; the episode is tried again.",
+          between(0, 1));
     visit("turns", turns, "Turns of an episode, each of generation and then a tool.", at_least(1));
     visit("tokens", tokens, "Sampled tokens of an episode of scale 1.", at_least(1));
     visit("tool_seconds", tool_seconds, "Seconds in tools of an episode of scale 1.", at_least(0));
@@ -56,6 +63,8 @@ struct Scenario {
     visit("max_concurrent_episodes", max_concurrent_episodes, "Episodes that run at once.", at_least(1));
     visit("max_ahead", max_ahead, "Batches that dispatch may run ahead of training; 0: synchronous.",
           at_least(0));
+    visit("adaptive_depth", adaptive_depth,
+          "Find the smallest depth, up to max_ahead, that keeps the scarcer of trainer and engine busy.");
     visit("max_staleness", max_staleness, "The cap: no token is trained that is older.", at_least(0));
     visit("stale_action", stale_action, "What happens at the cap.",
           one_of({"drop", "cancel", "wait", "mask"}));

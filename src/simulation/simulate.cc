@@ -10,6 +10,7 @@
 #include "async/run.h"
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
+#include "base/random.h"
 #include "engine/turn_boundary_engine.h"
 #include "rollout/orchestrator.h"
 #include "simulation/workload.h"
@@ -63,6 +64,7 @@ class TimedPlayer final : public EpisodePlayer {
   TimedPlayer(const Scenario& scenario, Workload& workload, Engine& engine, InFlight& in_flight,
               RunActivity& activity)
       : scenario_(scenario),
+        failures_{.run_seed = static_cast<uint64_t>(scenario.seed), .purpose = RandomPurpose::kEnvironment},
         workload_(workload),
         engine_(engine),
         in_flight_(in_flight),
@@ -91,15 +93,28 @@ class TimedPlayer final : public EpisodePlayer {
       record.trajectory.close_sampled(completion->stop_reason);
       activity.enter(TraceSpan::kTool, turn, now());
       co_await sleep_for(from_seconds(scale * scenario_.tool_seconds / scenario_.turns));
+      if (fails(id, turn)) {
+        record.failure = Failure{FailureClass::kTool, "lost", "The simulated tool failed."};
+        break;
+      }
     }
-    record.reward = 1;
+    if (!record.failure) record.reward = 1;
     record.end_time = now();
     activity.finish(record);
     co_return record;
   }
 
  private:
+  bool fails(const EpisodeId& id, int turn) const {
+    StreamKey key = failures_;
+    key.task_ordinal = id.task_ordinal;
+    key.sample = id.sample;
+    key.attempt = id.attempt;
+    return random_uniform(key, static_cast<uint64_t>(turn)) < scenario_.tool_failure_share;
+  }
+
   const Scenario& scenario_;
+  StreamKey failures_;
   Workload& workload_;
   Engine& engine_;
   InFlight& in_flight_;
@@ -159,7 +174,9 @@ class Simulation {
         player_(scenario_, workload_, served(), in_flight_, activity_),
         orchestrator_({.controller = controller_options(scenario), .activity = &activity_}, player_, tasks_,
                       served()),
-        longest_(longest_tenth(scenario)) {}
+        longest_(longest_tenth(scenario)) {
+    workload_.grow(scenario.growth, static_cast<uint64_t>(scenario.steps * scenario.groups_per_step));
+  }
 
   SimulationResult run() {
     stoker::run(executor_, drive());
@@ -179,6 +196,7 @@ class Simulation {
     begin_measurement();
     while (std::optional<RolloutBatch> batch = co_await orchestrator_.next_batch()) {
       for (const Group& group : batch->groups) add(group, batch->step);
+      depths_.push_back(orchestrator_.controller().depth());
       co_await sleep_for(from_seconds(scenario_.train_seconds));
       const int64_t version = batch->step + 1;
       co_await orchestrator_.step_finished(weights_of_version(version));
@@ -197,6 +215,7 @@ class Simulation {
     turn_lags_.clear();
     scales_.clear();
     groups_ = long_groups_ = 0;
+    depths_.clear();
   }
 
   void add(const Group& group, int64_t step) {
@@ -233,6 +252,8 @@ class Simulation {
     result_.lag_p99 = quantile(lags_, 0.99);
     result_.lag_max = quantile(lags_, 1);
     result_.turn_lag_mean = mean(turn_lags_);
+    result_.depth_mean = mean(depths_);
+    result_.depth_found = orchestrator_.controller().found_depth();
     std::vector<double> dispatched;
     for (uint64_t ordinal = 0; ordinal <= last_ordinal_; ++ordinal) {
       dispatched.push_back(workload_.group_mean(ordinal));
@@ -263,7 +284,7 @@ class Simulation {
   TimePoint start_{};
   double tokens_before_ = 0;
   double in_flight_before_ = 0;
-  std::vector<double> lags_, turn_lags_, scales_;
+  std::vector<double> lags_, turn_lags_, scales_, depths_;
   int64_t groups_ = 0, long_groups_ = 0;
   uint64_t last_ordinal_ = 0;
   SimulationResult result_;
@@ -288,6 +309,8 @@ MetricMap to_metrics(const SimulationResult& result) {
           {"lag/p99", result.lag_p99},
           {"lag/max", result.lag_max},
           {"turn_lag/mean", result.turn_lag_mean},
+          {"depth/mean", result.depth_mean},
+          {"depth/found", static_cast<double>(result.depth_found)},
           {"length_ratio", result.length_ratio},
           {"longest_tenth_share", result.longest_tenth_share},
           {"stale_groups", static_cast<double>(result.stale_groups)},

@@ -20,6 +20,8 @@ struct SimulationResult {
   double turn_lag_mean = 0;        // since the first token of each turn
   double length_ratio = 0;         // mean scale of trained episodes over that of dispatched ones
   double longest_tenth_share = 0;  // of trained groups: those in the longest tenth of the law (0.1: no bias)
+  double depth_mean = 0;           // over the steps
+  int64_t depth_found = 0;         // what adaptive_depth came to; else max_ahead
   int64_t stale_groups = 0;        // dropped over the whole run
   double stale_share = 0;          // of them in all groups trained or dropped
   uint64_t schedule_digest = 0;    // equal for equal runs

@@ -7,6 +7,7 @@
 #include "observe/perfetto_writer.h"
 #include "observe/trace_files.h"
 #include "observe/trace_summary.h"
+#include "simulation/async_protocol.h"
 
 namespace stoker {
 namespace {
@@ -90,6 +91,43 @@ TEST(TraceSummary, ATracedRunIsTheSameRun) {
   EXPECT_EQ(summary.versions, scenario.steps + 1);
   EXPECT_EQ(summary.episode_spans.at("tool").count, summary.episode_spans.at("decode").count);
   EXPECT_NEAR(summary.learner_spans.at("train").mean, scenario.train_seconds, 1e-3);
+}
+
+// Within one of the smallest fixed depth that gives 97 % of the most, and 3 % of its throughput.
+void expect_adaptive_depth_is_near_the_best(Scenario scenario) {
+  scenario.steps = 100;
+  scenario.warm_up_steps = 30;
+  std::vector<double> fixed;
+  for (int depth = 0; depth <= 5; ++depth) {
+    scenario.max_ahead = depth;
+    fixed.push_back(simulate(scenario).trajectories_per_hour);
+  }
+  const int64_t best = best_depth(fixed, 0.03);
+  scenario.max_ahead = kMostDepth;
+  scenario.adaptive_depth = true;
+  const SimulationResult found = simulate(scenario);
+  EXPECT_LE(std::abs(found.depth_found - best), 1);
+  EXPECT_NEAR(found.depth_mean, static_cast<double>(best), 1);
+  EXPECT_GT(found.trajectories_per_hour, 0.97 * fixed[static_cast<size_t>(best)]);
+}
+
+TEST(Simulate, AdaptiveDepthIsNearTheBestFixedOneWhereTheTrainerIsScarce) {
+  expect_adaptive_depth_is_near_the_best(short_scenario("lognormal", 0));
+}
+
+TEST(Simulate, AdaptiveDepthIsNearTheBestFixedOneWhereTheEngineIsScarce) {
+  Scenario scenario = short_scenario("lognormal", 0);
+  scenario.train_seconds = 10;
+  expect_adaptive_depth_is_near_the_best(scenario);
+}
+
+TEST(Simulate, ToolsThatFailCostTheirRetriesAndNoGroup) {
+  Scenario scenario = short_scenario("lognormal", 2);
+  const SimulationResult whole = simulate(scenario);
+  scenario.tool_failure_share = 0.05;
+  const SimulationResult failing = simulate(scenario);
+  EXPECT_EQ(failing.trajectories, whole.trajectories);
+  EXPECT_LT(failing.trajectories_per_hour, whole.trajectories_per_hour);
 }
 
 TEST(Simulate, TheSameScenarioGivesTheSameRun) {

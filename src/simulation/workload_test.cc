@@ -22,5 +22,15 @@ TEST(Workload, DoesNotDependOnTheOrderOfItsQuestions) {
   EXPECT_GT(difference, 10);
 }
 
+TEST(Workload, GrowsLinearlyOverTheRun) {
+  const LatencyLaw law{.kind = "lognormal", .cv = 1};
+  Workload steady(law, 0.25, 2, 5), growing(law, 0.25, 2, 5);
+  growing.grow(3, 100);
+  for (uint64_t ordinal : {0u, 50u, 100u, 150u}) {
+    EXPECT_NEAR(growing.scale(ordinal, 1),
+                steady.scale(ordinal, 1) * (1 + 0.02 * static_cast<double>(ordinal)), 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace stoker

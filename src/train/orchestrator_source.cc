@@ -9,6 +9,7 @@ void OrchestratorSource::add_metrics(const RolloutBatch& batch, MetricMap& metri
   const Controller& controller = orchestrator_.controller();
   metrics["queue/ready_groups"] = controller.ready_groups();
   metrics["queue/running_episodes"] = controller.running_episodes();
+  metrics["staleness/depth"] = controller.depth();
   metrics["rollout/dropped_groups"] = static_cast<double>(controller.dropped_groups());
   metrics["rollout/stale_groups"] = static_cast<double>(controller.stale_groups());
   metrics["rollout/set_aside_tasks"] = static_cast<double>(controller.set_aside_tasks());
