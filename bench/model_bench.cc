@@ -3,7 +3,9 @@
 // and the rate of a 1024-cubed matrix product. And a model of 3.3 million parameters that trains on 6144
 // tokens a step, with what each form of recomputation costs and spares.
 //
-//   model_bench [--json FILE]
+//   model_bench [--only PREFIX] [--json FILE]
+//
+// PREFIX: measure only groups whose names, MODEL_TYPE_generation and MODEL_TYPE_training, begin with it.
 
 #include <fmt/core.h>
 
@@ -11,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -242,27 +245,34 @@ void bench_recompute(FigureReport& report, const std::string& name, const ModelC
   }
 }
 
-void measure(FigureReport& report) {
+// Groups whose names begin with `only`.
+void measure(FigureReport& report, const std::string& only) {
   ComputePool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const auto wanted = [&only](const std::string& name, const char* group) {
+    return fmt::format("{}_{}", name, group).starts_with(only);
+  };
   const ModelConfig small = small_model();
   const WeightsPtr small_weights = random_weights(small);
   for (const ComputeType type : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
-    const Machine machine = measure_machine(pool, type);
     const std::string name = fmt::format("qwen3_3m_{}", to_string(type));
+    if (!wanted(name, "training")) continue;
+    const Machine machine = measure_machine(pool, type);
     report.add(name + "_matmul_1024", machine.matmul, "GFLOP/s");
     bench_recompute(report, name, small, *small_weights, type, pool, machine);
   }
   for (const BenchModel& model : models()) {
-    const WeightsPtr weights = random_weights(model.config);
+    WeightsPtr weights;
     for (const ComputeType type : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
-      const Machine machine = measure_machine(pool, type);
       const std::string name = fmt::format("{}_{}", model.name, to_string(type));
+      const bool generation = wanted(name, "generation");
+      const bool training = wanted(name, "training") && model.config.vocab_size < 100'000;
+      if (!generation && !training) continue;
+      if (weights == nullptr) weights = random_weights(model.config);
+      const Machine machine = measure_machine(pool, type);
       report.add(name + "_bandwidth", machine.bandwidth, "GB/s");
       report.add(name + "_matmul_1024", machine.matmul, "GFLOP/s");
-      bench_generation(report, name, model.config, weights, type, pool, machine);
-      if (model.config.vocab_size < 100'000) {
-        bench_training(report, name, model.config, *weights, type, pool, machine);
-      }
+      if (generation) bench_generation(report, name, model.config, weights, type, pool, machine);
+      if (training) bench_training(report, name, model.config, *weights, type, pool, machine);
     }
   }
 }
@@ -271,5 +281,15 @@ void measure(FigureReport& report) {
 }  // namespace stoker
 
 int main(int argument_count, char** arguments) {
-  return stoker::bench_main(argument_count, arguments, "model_bench", stoker::measure);
+  std::string only;
+  std::vector<char*> rest;
+  for (int i = 0; i < argument_count; ++i) {
+    if (std::string_view(arguments[i]) == "--only" && i + 1 < argument_count) {
+      only = arguments[++i];
+    } else {
+      rest.push_back(arguments[i]);
+    }
+  }
+  return stoker::bench_main(static_cast<int>(rest.size()), rest.data(), "model_bench [--only PREFIX]",
+                            [&only](stoker::FigureReport& report) { stoker::measure(report, only); });
 }
