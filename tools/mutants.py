@@ -56,7 +56,10 @@ def drops(line):
 
 def mutants_of(path):
     """Each as (path, number of the line from 0, what is done, the line then)."""
+    before = ""
     for number, line in enumerate(path.read_text().splitlines()):
+        begins = before.rstrip()[-1:] in ("", ";", "{", "}", ":")  # a statement, not its second line
+        before = line.split("//")[0] if line.split("//")[0].strip() else before
         code = line.split("//")[0].rstrip()
         if not line.startswith("  ") or not code or "fmt::format" in code or '"' in code or "#include" in code:
             continue
@@ -70,7 +73,7 @@ def mutants_of(path):
                 condition.group(2).count(")"):
             yield (path, number, "negate a condition",
                    f"{condition.group(1)}!({condition.group(2)}){condition.group(3)}")
-        if drops(code):
+        if begins and drops(code):
             yield path, number, "drop a statement", ""
 
 
