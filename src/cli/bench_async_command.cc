@@ -131,6 +131,46 @@ std::string compare_depths(const std::string& name, const BenchAsyncArguments& a
   return table;
 }
 
+// "96.1 % [95.8, 96.4] L1.00 [0.99, 1.01]": throughput over the lowest ceiling, and trained over dispatched
+// length.
+std::string price_cap(const Scenario& scenario, const std::string& prefix,
+                      const BenchAsyncArguments& arguments, FigureReport& report) {
+  const std::vector<SimulationResult> results = play(scenario, arguments);
+  const double ceiling = ceilings(scenario).lowest();
+  std::vector<double> shares, lengths;
+  for (const SimulationResult& result : results) {
+    shares.push_back(result.trajectories_per_hour / ceiling);
+    lengths.push_back(result.length_ratio);
+  }
+  const Interval share = bootstrap_interval(shares), length = bootstrap_interval(lengths);
+  report.add(prefix + "of_ceiling", share.mean, "share");
+  report.add(prefix + "length_ratio_low", length.low, "");
+  report.add(prefix + "length_ratio_high", length.high, "");
+  report.add(prefix + "stale_share", mean_of(results, [](const auto& result) { return result.stale_share; }),
+             "share");
+  return fmt::format(" {:.1f} % [{:.1f}, {:.1f}] L{:.2f} [{:.2f}, {:.2f}] |", 100 * share.mean,
+                     100 * share.low, 100 * share.high, length.mean, length.low, length.high);
+}
+
+std::string price_caps(const std::string& name, const BenchAsyncArguments& arguments, FigureReport& report) {
+  std::vector<NamedLaw> laws = protocol_laws();
+  std::erase_if(laws, [](const NamedLaw& law) {
+    return law.name != "logn 2" && law.name != "Pareto 1.5" && law.name != "bimodal";
+  });
+  std::string table = "### " + name + "\n\n| cap |", rule = "|---|";
+  for (const NamedLaw& law : laws) table += " " + law.name + " |", rule += "---|";
+  table += "\n" + rule + "\n";
+  for (const Arm& arm : capped_arms()) {
+    table += "| " + arm.name + " |";
+    for (const NamedLaw& law : laws) {
+      table += price_cap(arm.apply(law.apply(regime(name))),
+                         slug(name + "/" + law.name + "/" + arm.name) + "/", arguments, report);
+    }
+    table += "\n";
+  }
+  return table;
+}
+
 std::string heading(const BenchAsyncArguments& arguments) {
   if (arguments.depths) {
     return fmt::format(
@@ -140,6 +180,13 @@ std::string heading(const BenchAsyncArguments& arguments) {
         "run each; mean: its mean over the steps; adaptive: its throughput over that of the best fixed "
         "depth.\n",
         arguments.seeds, arguments.steps, 100 * kDepthTolerance);
+  }
+  if (arguments.caps) {
+    return fmt::format(
+        "Depth 4, mean over {} seeds with its 95 % bootstrap interval; {} steps, 30 of them warm-up. "
+        "Trajectories per hour over the lowest of the ceilings of trainer, engine and slots; L: mean trained "
+        "over mean dispatched length.\n",
+        arguments.seeds, arguments.steps);
   }
   return fmt::format(
       "Trajectories per hour over those of colocated synchronous training, mean over {} paired seeds with "
@@ -165,6 +212,7 @@ int run_bench_async(const BenchAsyncArguments& given) {
   std::string text = heading(arguments);
   for (const std::string& name : arguments.regimes) {
     text += "\n" + (arguments.depths ? compare_depths(name, arguments, report)
+                    : arguments.caps ? price_caps(name, arguments, report)
                                      : play_regime(name, arguments, report));
   }
   fmt::print("\n{}", text);

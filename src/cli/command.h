@@ -90,7 +90,9 @@ struct BenchAsyncArguments {
   std::filesystem::path json;      // figures go here too; empty: nowhere
   std::filesystem::path markdown;  // the tables go here too; empty: nowhere
 
-  bool depths = false;  // the comparison of depths in place of the table of arms
+  // In place of the table of arms:
+  bool depths = false;  // the comparison of depths
+  bool caps = false;    // what the cap on staleness costs
 
   // Of real runs.
   bool real = false;

@@ -278,9 +278,13 @@ void add_bench_async(CLI::App& bench, Invocation& invocation) {
   add_output_file(*verb, "--markdown", given.markdown, "Write the tables to this file too");
   auto* depths = verb->add_flag("--depths", given.depths,
                                 "Every fixed depth from 0 to 8 against the one that a run finds by itself");
+  auto* caps = verb->add_flag("--caps", given.caps,
+                              "Depth 4 under no cap on staleness and under tight ones, for every action")
+                   ->excludes(depths);
   auto* real = verb->add_flag("--real", given.real, "Train with the real engine and learner")
                    ->excludes(regimes)
-                   ->excludes(depths);
+                   ->excludes(depths)
+                   ->excludes(caps);
   verb->add_option("--output", given.output, "Folder of the real runs; finished ones in it are kept")
       ->needs(real);
   verb->add_option("--recipe", given.recipe,

@@ -115,6 +115,18 @@ std::vector<Arm> protocol_arms() {
           {"eta 4, wait at 12", [](Scenario s) { return with_cap(s, 12, "wait"); }}};
 }
 
+std::vector<Arm> capped_arms() {
+  return {{"H 256", [](Scenario s) { return with_cap(s, 256, "drop"); }},
+          {"drop > 24", [](Scenario s) { return with_cap(s, 24, "drop"); }},
+          {"drop > 12", [](Scenario s) { return with_cap(s, 12, "drop"); }},
+          {"cancel > 24", [](Scenario s) { return with_cap(s, 24, "cancel"); }},
+          {"cancel > 12", [](Scenario s) { return with_cap(s, 12, "cancel"); }},
+          {"wait at 24", [](Scenario s) { return with_cap(s, 24, "wait"); }},
+          {"wait at 12", [](Scenario s) { return with_cap(s, 12, "wait"); }},
+          {"mask > 24", [](Scenario s) { return with_cap(s, 24, "mask"); }},
+          {"mask > 12", [](Scenario s) { return with_cap(s, 12, "mask"); }}};
+}
+
 Interval bootstrap_interval(const std::vector<double>& ratios) {
   constexpr int kResamples = 2000;
   const auto mean_of = [&](auto draw) {

@@ -41,6 +41,10 @@ constexpr int kMostDepth = 8;
 // Depth is found, up to kMostDepth.
 Scenario adaptive(Scenario scenario);
 
+// Depth 4 under caps on staleness: under one that nothing reaches (256 versions), and under three and six
+// times the depth with each action. The first is the one without a cap.
+std::vector<Arm> capped_arms();
+
 // What adaptive depth is measured by: the smallest fixed depth whose throughput is within `tolerance` of the
 // largest over all of them. `throughputs`: by depth, from 0 on; not empty.
 int64_t best_depth(const std::vector<double>& throughputs, double tolerance);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <utility>
+
 #include "base/error.h"
 #include "simulation/simulate.h"
 
@@ -59,6 +63,21 @@ TEST(AsyncProtocol, TheBootstrapIntervalHoldsTheMeanAndNarrows) {
   EXPECT_GT(wide.high, wide.mean);
   EXPECT_LT(narrow.high - narrow.low, (wide.high - wide.low) / 3);
   EXPECT_EQ(bootstrap_interval({2.0}).high, 2.0);
+}
+
+TEST(CappedArms, TryEveryActionAtThreeAndSixTimesTheDepth) {
+  std::set<std::pair<std::string, int64_t>> caps;
+  for (const Arm& arm : capped_arms()) {
+    const Scenario scenario = arm.apply(regime("R1"));
+    EXPECT_EQ(scenario.max_ahead, 4) << arm.name;
+    caps.insert({scenario.stale_action, scenario.max_staleness});
+  }
+  std::set<std::pair<std::string, int64_t>> expected = {{"drop", 256}};
+  for (const char* action : {"drop", "cancel", "wait", "mask"}) {
+    for (const int64_t cap : {12, 24}) expected.insert({action, cap});
+  }
+  EXPECT_EQ(caps, expected);
+  EXPECT_EQ(capped_arms().front().apply(regime("R1")).max_staleness, 256);
 }
 
 }  // namespace
