@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -94,9 +95,15 @@ double mean_throughput(const std::vector<SimulationResult>& results) {
   return mean_of(results, [](const auto& result) { return result.trajectories_per_hour; });
 }
 
+// The worst of adaptive depth over some laws.
+struct AdaptiveDepth {
+  double most_off = 0;  // batches between the mean found and the best
+  double least_of_best = 1;
+};
+
 // One row: the throughput of every fixed depth over the largest, the best of them, and what was found.
 std::string compare_depths(const std::string& name, const NamedLaw& law, const BenchAsyncArguments& arguments,
-                           FigureReport& report) {
+                           FigureReport& report, AdaptiveDepth& worst) {
   const Scenario base = law.apply(regime(name));
   std::vector<double> fixed;
   for (int depth = 0; depth <= kMostDepth; ++depth) {
@@ -118,6 +125,8 @@ std::string compare_depths(const std::string& name, const NamedLaw& law, const B
   report.add(prefix + "best_depth", static_cast<double>(best), "batches");
   report.add(prefix + "adaptive_depth", depth, "batches");
   report.add(prefix + "adaptive_of_best", of_best, "share");
+  worst.most_off = std::max(worst.most_off, std::abs(depth - static_cast<double>(best)));
+  worst.least_of_best = std::min(worst.least_of_best, of_best);
   return row;
 }
 
@@ -127,7 +136,10 @@ std::string compare_depths(const std::string& name, const BenchAsyncArguments& a
   for (int depth = 0; depth <= kMostDepth; ++depth) header += fmt::format(" eta {} |", depth), rule += "---|";
   header += " best | found | mean | adaptive |";
   std::string table = "### " + name + "\n\n" + header + "\n" + rule + "---|---|---|---|\n";
-  for (const NamedLaw& law : all_laws()) table += compare_depths(name, law, arguments, report);
+  AdaptiveDepth worst;
+  for (const NamedLaw& law : all_laws()) table += compare_depths(name, law, arguments, report, worst);
+  report.add(name + "/adaptive_depth_most_off", worst.most_off, "batches");
+  report.add(name + "/adaptive_of_best_least", worst.least_of_best, "share");
   return table;
 }
 
