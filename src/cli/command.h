@@ -24,8 +24,9 @@ struct RunFileArguments {
   bool dry_run = false;                  // print the resolved configuration and end
   bool resume = false;
   bool overwrite = false;
-  bool quiet = false;          // no step lines, no progress
-  std::filesystem::path json;  // figures go here too; empty: nowhere
+  bool quiet = false;             // no step lines, no progress
+  std::filesystem::path program;  // whose verb serves engines in other processes; empty: this one
+  std::filesystem::path json;     // figures go here too; empty: nowhere
 };
 
 struct InitArguments {
@@ -113,6 +114,8 @@ int run_eval(const RunFileArguments& arguments, InterruptWatch& interrupts);
 int run_score(const ScoreArguments& arguments, InterruptWatch& interrupts);
 int run_generate(const GenerateArguments& arguments, InterruptWatch& interrupts);
 int run_episodes(const EpisodesArguments& arguments);
+// Serves an engine to the parent process, over engine/engine_protocol.h on standard input and output.
+int run_engine_serve();
 int run_replay(const std::filesystem::path& run_folder);
 int run_trace_summary(const TraceSummaryArguments& arguments);
 int run_simulate(const SimulateArguments& arguments);

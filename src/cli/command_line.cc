@@ -362,6 +362,18 @@ void add_environment_verbs(CLI::App& app, Invocation& invocation) {
       [&] { invocation.chosen = [&](InterruptWatch&) { return run_env_serve(invocation.env_serve); }; });
 }
 
+// What a training run starts for itself; nobody else has a use for it.
+void add_engine_verbs(CLI::App& app, Invocation& invocation) {
+  auto* verb = app.add_subcommand("engine", "Engines in processes of their own")->group("");
+  verb->require_subcommand(1);
+  verb->add_subcommand("serve", "Serve an engine to the process that started this one")->callback([&] {
+    invocation.chosen = [](InterruptWatch& interrupts) {
+      interrupts.end_at_first();
+      return run_engine_serve();
+    };
+  });
+}
+
 int command_line(int argument_count, char** argument_values) {
   CLI::App app{"Stoker trains language-model agents by reinforcement learning."};
   app.require_subcommand(1);
@@ -377,6 +389,7 @@ int command_line(int argument_count, char** argument_values) {
   add_simulation_verbs(app, invocation);
   add_text_verbs(app, invocation);
   add_environment_verbs(app, invocation);
+  add_engine_verbs(app, invocation);
 
   refuse_empty_values(app, {"--prompt", "--system"});
   refuse_unknown_verb(app, argument_count, argument_values);

@@ -161,6 +161,66 @@ TEST_F(CommandsTest, TrainLeavesWhatItPromisesAndItsEventLogReplays) {
   EXPECT_THROW(run_episodes({.run_folder = root_ / "rl", .id = "999.0"}), Error);
 }
 
+TEST_F(CommandsTest, OneEngineSeveralAndOnesInOtherProcessesGiveTheSameBits) {
+  const std::vector<std::string> brief = {"train.evaluate_every=0", "train.evaluate_at_start=false",
+                                          "train.evaluate_at_end=false"};
+  ASSERT_EQ(run_train(arguments("one", brief), interrupts_), kExitDone);
+  const auto train = [&](const std::string& output, int replicas, int children) {
+    RunFileArguments given = arguments(output, brief);
+    given.assignments.push_back("engine.replicas=" + std::to_string(replicas));
+    given.assignments.push_back("engine.child_processes=" + std::to_string(children));
+    given.program = STOKER_PROGRAM;
+    ASSERT_EQ(run_train(given, interrupts_), kExitDone);
+    EXPECT_EQ(digest(output), digest("one"));
+    EXPECT_NE(read_file(root_ / output / "engine_events.jsonl").find("\"outcome\":\"committed\""),
+              std::string::npos);
+    EXPECT_NE(read_file(root_ / output / "metrics.jsonl").find("engine/publications/committed"),
+              std::string::npos);
+    EXPECT_FALSE(fs::exists(root_ / output / "engine_weights"));
+  };
+  train("child", 1, 1);
+  train("mixed", 2, 1);
+  EXPECT_NE(digest("one"), start_digest());
+}
+
+// Rewards from a script that kills the engine's process at two of its calls, while episodes are in
+// generation.
+TEST_F(CommandsTest, AKilledEngineCostsARunNothing) {
+  write_file_atomic(root_ / "reward.sh", R"(
+read -r line
+echo '{"id":1,"result":{"protocol":1,"rewards":[{"name":"none"}]}}'
+number=1
+while read -r line; do
+  number=$((number + 1))
+  case " $1 " in *" $number "*)
+    for file in /proc/[0-9]*/stat; do
+      read -r process name state parent rest < $file || continue
+      [ "$parent" = "$PPID" ] || continue
+      tr '\000' ' ' < /proc/$process/cmdline | grep -q 'engine serve' && kill -9 $process
+    done 2>/dev/null ;;
+  esac
+  case $line in
+    *'"ping"'*) echo "{\"id\":$number,\"result\":{\"episodes\":0,\"stuck\":0}}" ;;
+    *) echo "{\"id\":$number,\"result\":{\"reward\":0}}" ;;
+  esac
+done)");
+  const auto train = [&](const std::string& output, const std::string& kills, int children) {
+    RunFileArguments given = arguments(
+        output, {"train.evaluate_every=0", "train.evaluate_at_start=false", "train.evaluate_at_end=false",
+                 "engine.child_processes=" + std::to_string(children)});
+    given.assignments.push_back(R"(reward.command.command=["/bin/sh", ")" + (root_ / "reward.sh").string() +
+                                R"(", ")" + kills + R"("])");
+    given.program = STOKER_PROGRAM;
+    ASSERT_EQ(run_train(given, interrupts_), kExitDone);
+  };
+  train("calm", "none", 0);
+  train("killed", "4 11", 1);
+  EXPECT_EQ(digest("killed"), digest("calm"));
+  EXPECT_NE(digest("calm"), start_digest());
+  const std::string events = read_file(root_ / "killed/engine_events.jsonl");
+  EXPECT_NE(events.find("\"event\":\"lost\""), std::string::npos) << events;
+}
+
 TEST_F(CommandsTest, SyncAndAsyncWithNothingAheadGiveTheSameBits) {
   ASSERT_EQ(run_train(arguments("sync"), interrupts_), kExitDone);
   ASSERT_EQ(

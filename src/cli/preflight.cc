@@ -206,10 +206,13 @@ static MemoryPlan plan_with(const ModelConfig& model, const MemorySettings& sett
   // The learner's weights and their snapshot in float32; packed forward and backward; and packed again by the
   // engines, of which the first holds two versions while one is published.
   const int versions = settings.engines > 0 ? settings.engines + 1 : 0;
+  // A child reads published weights in float32 and holds them packed beside those that it serves.
+  const double children = settings.child_engines * (floats + 2 * packed);
+  const int caches = settings.engines + settings.child_engines;
   return {.weights = 2 * floats + static_cast<double>(cpu::backward_weight_bytes(model, type)) +
-                     (1 + versions) * packed,
+                     (1 + versions) * packed + children,
           .optimizer = 3 * floats,
-          .cache = static_cast<double>(settings.engines * settings.cache_megabytes) * (1 << 20),
+          .cache = static_cast<double>(caches * settings.cache_megabytes) * (1 << 20),
           .activations = static_cast<double>(cpu::training_bytes(
               model, type, form, settings.vocabulary_size, settings.micro_batch_tokens, settings.threads)),
           .recompute = form};
@@ -309,7 +312,9 @@ BeforeRun check_before_run(Session& session, const RunConfig& config, InterruptW
   const MemorySettings settings{.compute_type = compute_type(config.model.compute_type),
                                 .vocabulary_size = session.vocabulary_size(),
                                 .threads = session.compute().threads(),
-                                .engines = 2,  // of training and of evaluation
+                                // Those of training, and that of evaluation.
+                                .engines = 1 + config.engine.replicas - config.engine.child_processes,
+                                .child_engines = config.engine.child_processes,
                                 .cache_megabytes = config.engine.cache_megabytes,
                                 .micro_batch_tokens = config.train.micro_batch_tokens,
                                 .micro_batch_key = "train.micro_batch_tokens",

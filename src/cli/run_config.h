@@ -5,15 +5,13 @@
 #include <vector>
 
 #include "base/config.h"
+#include "cli/engine_config.h"
 #include "cli/rollout_config.h"
 #include "environment/command/outside_kind.h"
 #include "environment/environment_config.h"
 #include "train/options.h"
 
 namespace stoker {
-
-// Of compute: more than any machine has use for.
-constexpr int kMostThreads = 1024;
 
 // The run file: every section that a verb may read. Sections whose values live in an area come from there.
 
@@ -57,29 +55,6 @@ struct AgentConfig {
           "How the model writes tool calls; 'stoker text parse --format list' explains.",
           one_of({"deepseek", "fenced_json", "gemma", "hermes", "llama3_json", "llama4_pythonic", "mistral",
                   "openai_json", "pythonic", "qwen3_coder"}));
-  }
-};
-
-struct EngineConfig {
-  int max_batch = 256;
-  int cache_megabytes = 512;
-  int prefill_tokens = 512;
-  bool prefix_cache = true;
-  std::string cache_on_update = "keep";
-
-  template <typename V>
-  void for_each_field(V& visit) {
-    visit("max_batch", max_batch, "Sequences that decode together.", at_least(1));
-    visit("cache_megabytes", cache_megabytes, "Memory of the key-value cache.", at_least(1));
-    visit("prefill_tokens", prefill_tokens,
-          "Context tokens computed in one step beside the decoding sequences.", at_least(1));
-    visit("prefix_cache", prefix_cache,
-          "Share computed prompts between the samples of a group and between turns.");
-    visit(
-        "cache_on_update", cache_on_update,
-        "What new weights do to the cache of turns in generation: keep it, and mark what is sampled over it "
-        "as mixed, or recompute it, at the cost of their contexts' prefill.",
-        one_of({"keep", "recompute"}));
   }
 };
 

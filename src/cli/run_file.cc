@@ -11,6 +11,32 @@
 namespace stoker {
 namespace {
 
+void check_engines(const EngineConfig& engine, const ConfigReader& reader) {
+  if (engine.child_processes > engine.replicas) {
+    throw input_error(
+        fmt::format("{} is {} and {} is {}: the processes are some of the replicas; raise the "
+                    "second.",
+                    reader.describe("engine.child_processes"), engine.child_processes,
+                    reader.describe("engine.replicas"), engine.replicas));
+  }
+  if (engine.child_threads > 0 && engine.child_processes == 0) {
+    throw input_error(fmt::format("{} is {}, but {} is 0: no process has them; leave the first out.",
+                                  reader.describe("engine.child_threads"), engine.child_threads,
+                                  reader.describe("engine.child_processes")));
+  }
+  const auto deadline = [&](const char* key, double value, double standard) {
+    if (!engine.single() || value == standard) return;
+    throw input_error(
+        fmt::format("{} is {}, but the run's only engine is in its own process and has no such "
+                    "deadline; raise engine.replicas or leave the key out.",
+                    reader.describe(key), value));
+  };
+  deadline("engine.prepare_timeout_seconds", engine.prepare_timeout_seconds,
+           EngineConfig().prepare_timeout_seconds);
+  deadline("engine.commit_timeout_seconds", engine.commit_timeout_seconds,
+           EngineConfig().commit_timeout_seconds);
+}
+
 void check_together(const RunConfig& config, const ConfigReader& reader) {
   if (config.output.empty()) {
     throw input_error(
@@ -80,12 +106,15 @@ RunFile read_run_file(const RunFileArguments& arguments) {
   reader.read_file(arguments.run_file);
   for (const std::string& assignment : arguments.assignments) reader.set(assignment);
   check_together(file.config, reader);
+  check_engines(file.config.engine, reader);
   settle_mode(file.config, reader);
   file.resolved = reader.dump();
 
   RunConfig canonical = file.config;
   canonical.output.clear();
   canonical.threads = 0;
+  canonical.engine.replicas = 1;
+  canonical.engine.child_processes = canonical.engine.child_threads = 0;
   file.digest = digest_hex(ConfigReader(canonical).dump());
   return file;
 }

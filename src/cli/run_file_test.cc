@@ -53,6 +53,7 @@ TEST_F(RunFileTest, TheDumpReadsBackToTheSameConfiguration) {
 TEST_F(RunFileTest, TheDigestIgnoresWhereAndHowFastARunGoes) {
   std::string digest = read("").digest;
   EXPECT_EQ(read("output = \"elsewhere\"\nthreads = 3\n").digest, digest);
+  EXPECT_EQ(read("[engine]\nreplicas = 3\nchild_processes = 2\nchild_threads = 1\n").digest, digest);
   EXPECT_NE(read("seed = 2\n").digest, digest);
 }
 
@@ -121,6 +122,15 @@ TEST_F(RunFileTest, EveryKeyReachesItsArea) {
   EXPECT_EQ(sampling.top_k, 7);
   EXPECT_EQ(sampling.min_p, 0.125f);
   EXPECT_EQ(config.rollout.limits.limits.max_turns, 3);
+}
+
+TEST_F(RunFileTest, ContradictoryEnginesAreRefused) {
+  EXPECT_NE(refusal("[engine]\nchild_processes = 2\n").find("engine.replicas"), std::string::npos);
+  EXPECT_NE(refusal("[engine]\nreplicas = 0\n"), "");
+  EXPECT_NE(refusal("[engine]\nreplicas = 2\nchild_threads = 1\n").find("engine.child_processes"),
+            std::string::npos);
+  EXPECT_NE(refusal("[engine]\ncommit_timeout_seconds = 5\n").find("engine.replicas"), std::string::npos);
+  EXPECT_EQ(refusal("[engine]\ncommit_timeout_seconds = 5\nreplicas = 2\n"), "");
 }
 
 }  // namespace

@@ -83,16 +83,19 @@ Session::Session(const RunConfig& config)
   run(executor_, environment_->open(), {}, "open the environment");
 }
 
+NativeEngineOptions Session::engine_options() const {
+  return {.max_batch = config_.engine.max_batch,
+          .max_cache_bytes = int64_t{config_.engine.cache_megabytes} << 20,
+          .prefill_chunk = config_.engine.prefill_tokens,
+          .prefix_cache = config_.engine.prefix_cache,
+          .recompute_cache = config_.engine.cache_on_update == "recompute",
+          .compute_type = compute_type(config_.model.compute_type),
+          .vocabulary_size = vocabulary_size(),
+          .tokenizer = tokenizer_};
+}
+
 std::unique_ptr<NativeEngine> Session::make_engine(const WeightsPtr& weights) {
-  NativeEngineOptions options{.max_batch = config_.engine.max_batch,
-                              .max_cache_bytes = int64_t{config_.engine.cache_megabytes} << 20,
-                              .prefill_chunk = config_.engine.prefill_tokens,
-                              .prefix_cache = config_.engine.prefix_cache,
-                              .recompute_cache = config_.engine.cache_on_update == "recompute",
-                              .compute_type = compute_type(config_.model.compute_type),
-                              .vocabulary_size = vocabulary_size(),
-                              .tokenizer = tokenizer_};
-  return std::make_unique<NativeEngine>(executor_, compute_, weights, options);
+  return std::make_unique<NativeEngine>(executor_, compute_, weights, engine_options());
 }
 
 std::unique_ptr<EpisodeRunner> Session::make_runner(Engine& engine, const SamplingParameters& sampling,

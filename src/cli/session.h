@@ -36,6 +36,8 @@ class Session {
   Agent& agent() const { return *agent_; }
   int32_t vocabulary_size() const { return tokenizer_->vocabulary_size(); }
 
+  // As the run file says, with the tokenizer.
+  NativeEngineOptions engine_options() const;
   // An engine that serves `weights`. Must be closed on the loop before it dies.
   std::unique_ptr<NativeEngine> make_engine(const WeightsPtr& weights);
 

@@ -16,8 +16,8 @@
 #include "cli/preflight.h"
 #include "cli/run_recorder.h"
 #include "cli/run_start.h"
+#include "cli/training_engine.h"
 #include "compute/cpu/cpu_learner.h"
-#include "engine/turn_boundary_engine.h"
 #include "model/model_directory.h"
 #include "observe/perfetto_writer.h"
 #include "rollout/run_activity.h"
@@ -92,7 +92,8 @@ class LateEvaluations final : public Evaluator {
 // One reinforcement-learning run, from its parts to its end. Members are in order of dependence.
 class TrainingRun {
  public:
-  TrainingRun(const RunFile& file, Session& session, RunStart& start, Recompute recompute, bool quiet)
+  TrainingRun(const RunFileArguments& arguments, const RunFile& file, Session& session, RunStart& start,
+              Recompute recompute)
       : config_(file.config),
         session_(session),
         start_(start),
@@ -100,14 +101,15 @@ class TrainingRun {
                  session.vocabulary_size(), session.compute(), compute_type(config_.model.compute_type),
                  recompute),
         recorder_(session.executor(), start.folder.path(), config_.rollout.steps,
-                  policy_step_columns(config_.rollout.adaptive_depth), quiet, start.resume_step(),
+                  policy_step_columns(config_.rollout.adaptive_depth), arguments.quiet, start.resume_step(),
                   config_.metrics_port),
         episodes_(episodes_to_continue(start)),
         event_log_(start.folder.event_file(), start.checkpoint.has_value()),
         trace_(start.folder.trace(), {.time_offset = trace_time_offset(session.executor())}),
         tasks_(session.environment().training_tasks(static_cast<uint64_t>(config_.seed))),
         evaluator_(
-            session, config_, [this](const EpisodeRecord& record) { episodes_.append(record); }, &activity_) {
+            session, config_, [this](const EpisodeRecord& record) { episodes_.append(record); }, &activity_),
+        engine_(session, config_, start.folder.path(), arguments.program) {
     if (start.checkpoint) {
       learner_.restore(starting_weights(start, session), start.checkpoint->optimizer_folder());
     }
@@ -115,11 +117,38 @@ class TrainingRun {
 
   Task<TrainSummary> run() {
     WeightsPtr weights = co_await learner_.snapshot();
-    engine_ = session_.make_engine(weights);
-    if (update_boundary_from_name(config_.rollout.update_boundary) == UpdateBoundary::kTurn) {
-      turn_engine_ = std::make_unique<TurnBoundaryEngine>(*engine_);
+    TrainSummary summary;
+    std::exception_ptr failure;
+    try {
+      co_await engine_.open(weights);
+      weights.reset();
+      summary = co_await train();
+    } catch (...) {
+      failure = std::current_exception();
     }
-    Engine& engine = turn_engine_ ? static_cast<Engine&>(*turn_engine_) : *engine_;
+    co_await shielded(engine_.close());
+    if (!failure) co_await evaluate_late();
+    recorder_.finish();
+    if (failure) std::rethrow_exception(failure);
+    save_model(learner_weights_ = co_await learner_.snapshot());
+    co_return summary;
+  }
+
+  void request_stop() {
+    stop_requested_ = true;
+    if (trainer_) trainer_->request_stop();
+  }
+
+  // What the run came to, of adaptive depth; else rollout.max_ahead.
+  int32_t found_depth() const { return orchestrator_->controller().found_depth(); }
+
+  // Evaluations in order: step and metrics.
+  const std::vector<std::pair<int64_t, MetricMap>>& evaluations() const { return evaluations_; }
+
+ private:
+  // From the open engine to the end of the last step.
+  Task<TrainSummary> train() {
+    Engine& engine = engine_.engine();
     runner_ = session_.training_runner(engine, &activity_);
     orchestrator_ = std::make_unique<Orchestrator>(orchestrator_options(), *runner_, *tasks_, engine);
     source_ =
@@ -141,26 +170,10 @@ class TrainingRun {
     co_await shielded(orchestrator_->close());
     watch.cancel();
     co_await shielded(watch.join());
-    co_await shielded(engine_->close());
-    if (!failure) co_await evaluate_late();
-    recorder_.finish();
     if (failure) std::rethrow_exception(failure);
-    save_model(learner_weights_ = co_await learner_.snapshot());
     co_return summary;
   }
 
-  void request_stop() {
-    stop_requested_ = true;
-    if (trainer_) trainer_->request_stop();
-  }
-
-  // What the run came to, of adaptive depth; else rollout.max_ahead.
-  int32_t found_depth() const { return orchestrator_->controller().found_depth(); }
-
-  // Evaluations in order: step and metrics.
-  const std::vector<std::pair<int64_t, MetricMap>>& evaluations() const { return evaluations_; }
-
- private:
   Orchestrator::Options orchestrator_options() {
     Orchestrator::Options options;
     options.controller = controller_options(config_.rollout);
@@ -208,7 +221,7 @@ class TrainingRun {
             .total_steps = config_.rollout.steps,
             .seed = static_cast<uint64_t>(config_.seed),
             .temperature = config_.rollout.sampling.temperature,
-            .exact_log_probabilities = engine_->capabilities().exact_log_probabilities};
+            .exact_log_probabilities = engine_.engine().capabilities().exact_log_probabilities};
   }
 
   TrainerParts trainer_parts() {
@@ -247,8 +260,7 @@ class TrainingRun {
   PolicyEvaluator evaluator_;
   LateEvaluations late_evaluations_;
   WeightsPtr learner_weights_;
-  std::unique_ptr<NativeEngine> engine_;
-  std::unique_ptr<TurnBoundaryEngine> turn_engine_;  // around engine_, if the boundary is the turn
+  TrainingEngine engine_;
   std::unique_ptr<EpisodeRunner> runner_;
   std::unique_ptr<Orchestrator> orchestrator_;
   std::unique_ptr<OrchestratorSource> source_;
@@ -305,7 +317,7 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   BeforeRun before = check_before_run(session, file.config, interrupts);
   RunStart start = start_run(arguments, file, "train");
   for (const std::string& line : before.lines) log_info("{}", line);
-  TrainingRun training(file, session, start, before.recompute, arguments.quiet);
+  TrainingRun training(arguments, file, session, start, before.recompute);
   auto delivery = interrupts.deliver_to(session.executor(), [&training] { training.request_stop(); });
   TrainSummary summary = run(session.executor(), training.run(), {}, "train");
 

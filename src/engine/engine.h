@@ -84,6 +84,15 @@ struct EngineStatistics {
   int64_t cache_blocks_used = 0;
   int64_t cache_blocks_total = 0;
   double busy_seconds = 0;  // computing, by the Executor clock
+
+  // Of an engine that stands on several; 0 of a single one.
+  int64_t lost_engines = 0;          // that ended or hung, and were replaced
+  int64_t failed_over_requests = 0;  // that went on at another engine
+  // By outcome; see PublicationOutcome.
+  int64_t publications_committed = 0;
+  int64_t publications_aborted = 0;
+  int64_t publications_partly_committed = 0;
+  int64_t publications_unknown = 0;
 };
 
 // Generates tokens under versioned weights. One object serves any number of concurrent requests of one loop.

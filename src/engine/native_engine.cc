@@ -252,24 +252,55 @@ void NativeEngine::serve_published() {
 
 // The configuration fixes the manifest, so names and shapes agree when it does. The bytes are the Learner's
 // own, immutable and shared by pointer: nothing is transferred that a digest could find broken.
-Task<Result<Done>> NativeEngine::publish(WeightsPtr weights) {
+Task<Result<Done>> NativeEngine::make_ready(const WeightsPtr& weights) {
   if (weights->config() != config_) {
     co_return Failure{FailureClass::kInfrastructure, "weights_mismatch",
                       "The published weights are of another architecture than the engine's model."};
   }
-  const Permit turn = co_await publishing_.acquire();
   if (broken_) std::rethrow_exception(broken_);
   if (closed_) co_return shut_down();
   if (weights->version() < version_) co_return stale_version(weights->version(), version_);
+  // What was prepared and never committed gives its memory back.
+  if (prepared_forward_) outdated_ = std::exchange(prepared_forward_, nullptr)->weights();
   ForwardPtr forward = co_await pool_.run([this, &weights](Parallel& parallel) {
     return make_forward(*weights, parallel, std::move(outdated_));
   });
+  prepared_forward_ = std::move(forward);
+  prepared_version_ = weights->version();
+  co_return Done{};
+}
+
+Task<Result<Done>> NativeEngine::swap_in(int64_t version) {
+  if (broken_) std::rethrow_exception(broken_);
+  if (closed_) co_return shut_down();
+  if (prepared_forward_ == nullptr || prepared_version_ != version) {
+    if (version_ == version) co_return Done{};
+    co_return Failure{FailureClass::kInfrastructure, "not_prepared",
+                      fmt::format("Version {} was to be swapped in before it was prepared.", version)};
+  }
   served_.reset();
-  published_forward_ = std::move(forward);
-  published_version_ = weights->version();
+  published_forward_ = std::exchange(prepared_forward_, nullptr);
+  published_version_ = version;
   if (!computing_) serve_published();
   co_await shielded(served_.wait());
   co_return Done{};
+}
+
+Task<Result<Done>> NativeEngine::publish(WeightsPtr weights) {
+  const Permit turn = co_await publishing_.acquire();
+  Result<Done> ready = co_await make_ready(weights);
+  if (!ready) co_return ready;
+  co_return co_await swap_in(weights->version());
+}
+
+Task<Result<Done>> NativeEngine::prepare(WeightsPtr weights) {
+  const Permit turn = co_await publishing_.acquire();
+  co_return co_await make_ready(weights);
+}
+
+Task<Result<Done>> NativeEngine::commit(int64_t version) {
+  const Permit turn = co_await publishing_.acquire();
+  co_return co_await swap_in(version);
 }
 
 Task<Result<std::vector<float>>> NativeEngine::score(std::vector<int32_t> tokens, float temperature) {
@@ -320,8 +351,16 @@ Task<Result<std::vector<float>>> NativeEngine::score(std::vector<int32_t> tokens
   co_return scores;
 }
 
+void NativeEngine::shut(const std::string& reason) {
+  if (std::exchange(closed_, true)) return;
+  lost_reason_ = reason;
+  if (when_lost_) std::exchange(when_lost_, nullptr)();
+}
+
+void NativeEngine::abandon(const std::string& reason) { shut(reason); }
+
 Task<> NativeEngine::close() {
-  closed_ = true;
+  shut("it was closed");
   co_await shielded(scope_.join());
 }
 

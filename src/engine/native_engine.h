@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "async/compute_pool.h"
@@ -11,8 +13,8 @@
 #include "async/scope.h"
 #include "async/semaphore.h"
 #include "compute/cpu/decoder.h"
-#include "engine/engine.h"
 #include "engine/kv_cache.h"
+#include "engine/replica_engine.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "text/tokenizer.h"
@@ -44,9 +46,10 @@ struct NativeEngineOptions {
 //
 // Failures: limit.context_length (the context leaves no room for a token, by the model or by the cache),
 // limit.max_tokens, infrastructure.logits_not_finite, infrastructure.shut_down, infrastructure.stale_version,
-// infrastructure.weights_mismatch. What the kernels throw comes out of every request in flight and of later
-// ones. Must not be destroyed while one of its tasks is awaited. Loop thread only.
-class NativeEngine final : public Engine {
+// infrastructure.weights_mismatch, infrastructure.not_prepared. What the kernels throw comes out of every
+// request in flight and of later ones. Must not be destroyed while one of its tasks is awaited. Loop thread
+// only.
+class NativeEngine final : public ReplicaEngine {
  public:
   // Packs the weights before it returns. `executor` and `pool` must outlive the object. Throws Error(kInput)
   // when the options do not fit the model or a cache of max_cache_bytes holds no block.
@@ -60,8 +63,17 @@ class NativeEngine final : public Engine {
   int64_t version() const override { return version_; }
   EngineStatistics statistics() const override;
 
+  Task<Result<Done>> prepare(WeightsPtr weights) override;
+  Task<Result<Done>> commit(int64_t version) override;
+  bool lost() const override { return closed_; }
+  void when_lost(std::function<void()> function) override { when_lost_ = std::move(function); }
+  // As close(), which must follow.
+  void abandon(const std::string& reason) override;
+  std::string lost_reason() const override { return lost_reason_; }
+  bool takes_masks() const override { return true; }
+
   // Ends every request with infrastructure.shut_down, refuses later ones, and waits for the step in flight.
-  Task<> close();
+  Task<> close() override;
 
  private:
   using ForwardPtr = std::shared_ptr<cpu::DecoderForward>;
@@ -76,6 +88,9 @@ class NativeEngine final : public Engine {
   Task<> step(StepPlan& plan);
   void compute(StepPlan& plan, Parallel& parallel);
   void serve_published();
+  void shut(const std::string& reason);
+  Task<Result<Done>> make_ready(const WeightsPtr& weights);
+  Task<Result<Done>> swap_in(int64_t version);
 
   Executor& executor_;
   ComputePool& pool_;
@@ -85,6 +100,8 @@ class NativeEngine final : public Engine {
 
   ForwardPtr forward_;
   int64_t version_ = 0;
+  ForwardPtr prepared_forward_;  // what commit() publishes; null: nothing
+  int64_t prepared_version_ = 0;
   ForwardPtr published_forward_;                        // serves from the next step on; null: none
   std::shared_ptr<const cpu::PackedWeights> outdated_;  // whose memory the next published ones take
   int64_t published_version_ = 0;
@@ -99,6 +116,8 @@ class NativeEngine final : public Engine {
   bool stepping_ = false;   // step_until_idle runs
   bool computing_ = false;  // a step is on the pool
   bool closed_ = false;
+  std::function<void()> when_lost_;
+  std::string lost_reason_;
   std::exception_ptr broken_;  // what a step threw
   double busy_seconds_ = 0;
 };

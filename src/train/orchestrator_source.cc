@@ -4,6 +4,23 @@
 
 namespace stoker {
 
+namespace {
+
+// Of an engine that stands on several, since the start of the run.
+void add_replica_metrics(const EngineStatistics& now, MetricMap& metrics) {
+  const int64_t publications = now.publications_committed + now.publications_aborted +
+                               now.publications_partly_committed + now.publications_unknown;
+  if (publications + now.lost_engines == 0) return;
+  metrics["engine/lost_engines"] = static_cast<double>(now.lost_engines);
+  metrics["engine/failed_over_requests"] = static_cast<double>(now.failed_over_requests);
+  metrics["engine/publications/committed"] = static_cast<double>(now.publications_committed);
+  metrics["engine/publications/aborted"] = static_cast<double>(now.publications_aborted);
+  metrics["engine/publications/partly_committed"] = static_cast<double>(now.publications_partly_committed);
+  metrics["engine/publications/unknown"] = static_cast<double>(now.publications_unknown);
+}
+
+}  // namespace
+
 void OrchestratorSource::add_metrics(const RolloutBatch& batch, MetricMap& metrics) const {
   metrics.merge(rollout_metrics(batch));
   const Controller& controller = orchestrator_.controller();
@@ -40,6 +57,7 @@ void OrchestratorSource::add_engine_metrics(MetricMap& metrics) const {
     metrics["engine/cache_use"] =
         static_cast<double>(now.cache_blocks_used) / static_cast<double>(now.cache_blocks_total);
   }
+  add_replica_metrics(now, metrics);
   last_ = now;
   last_time_ = executor_.now();
 }
