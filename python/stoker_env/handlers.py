@@ -240,7 +240,8 @@ class Handlers:
             job.start = lambda: self._start_async(job, work, finish)
         elif function.pace.is_quick:
             job.is_quick = True
-            job.start = lambda: self._run_alone(job, work, finish, function.pace, lambda: None)
+            function.pace.enter()
+            job.start = lambda: self._run_here(job, work, finish, function.pace)
         else:
             job.start = lambda: self._server.workers.lend(
                 lambda worker: worker.put(
@@ -249,6 +250,12 @@ class Handlers:
                     )
                 )
             )
+
+    def _run_here(self, job: Job, work: Callable[[], Any], finish: Finisher, pace: Pace) -> None:
+        try:
+            self._run_alone(job, work, finish, pace, lambda: None)
+        finally:
+            pace.leave()
 
     def _run_alone(
         self, job: Job, work: Callable[[], Any], finish: Finisher, pace: Pace, after: Callable[[], None]

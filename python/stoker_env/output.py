@@ -86,48 +86,76 @@ class LineReader:
 
 
 class LineWriter:
-    """Whole lines to a descriptor, from any thread. With `broken` set, as when the reader is gone, lines are dropped."""
+    """Whole lines to a descriptor, from any thread. After `close`, as when the reader is gone, lines are dropped.
+
+    One thread at a time writes what has come by then; whoever comes meanwhile leaves its line to it, and waits only when
+    very much is left already. So a reader that does not read holds up one thread, and `close` none.
+    """
 
     _COLLECTED_SECONDS = 0.001
+    _MOST_BYTES = 1 << 20  # of lines that are left to another thread
 
     def __init__(self, sink: int) -> None:
         self._sink = sink
-        self._lock = threading.Lock()
-        self._collected = bytearray()
-        self._collector: Optional[int] = None  # the thread whose lines wait for each other
+        self._room = threading.Condition()  # guards all that follows; told when lines are on their way
+        self._lines = bytearray()
         self._since = 0.0  # when the first of them came
+        self._collector: Optional[int] = None  # the thread whose lines wait for each other
+        self._writing = False
         self.broken = False
 
     def write(self, line: bytes) -> None:
-        with self._lock:
-            if self._collector != threading.get_ident():
-                self._write(line)
+        collects = self._collector == threading.get_ident()
+        with self._room:
+            while not collects and self._writing and len(self._lines) > self._MOST_BYTES and not self.broken:
+                self._room.wait()
+            if self.broken:
                 return
-            now = time.monotonic()
-            if not self._collected:
-                self._since = now
-            self._collected += line
-            if now - self._since >= self._COLLECTED_SECONDS:
-                self._flush()
+            if not self._lines:
+                self._since = time.monotonic()
+            self._lines += line
+        if not collects:
+            self.flush()
 
     def collect(self) -> None:
-        """From here on the lines of the calling thread, and of no other, wait for `flush` or a later one of them.
+        """From here on the lines of the calling thread, and of no other, wait for `flush` or for those of another thread.
 
-        So an answer to many short requests costs one system call; none waits longer than such requests take.
+        So an answer to many short requests costs one system call, and the calling thread is never held up in `write`.
         """
-        with self._lock:
-            self._flush()
+        with self._room:
             self._collector = threading.get_ident()
 
-    def flush(self) -> None:
-        with self._lock:
-            self._flush()
+    @property
+    def has_lines(self) -> bool:
+        """Whether lines wait that no thread is writing."""
+        return bool(self._lines) and not self._writing and not self.broken
 
-    def _flush(self) -> None:
-        if self._collected:
-            lines = bytes(self._collected)
-            self._collected.clear()
+    @property
+    def is_overdue(self) -> bool:
+        """Whether they have waited as long as they should."""
+        return self.has_lines and time.monotonic() - self._since >= self._COLLECTED_SECONDS
+
+    def flush(self) -> None:
+        """Writes what waits, unless another thread does so already."""
+        with self._room:
+            if self._writing:
+                return
+            self._writing = True
+        while True:
+            with self._room:
+                lines = bytes(self._lines)
+                self._lines.clear()
+                self._room.notify_all()
+                if not lines or self.broken:
+                    self._writing = False
+                    return
             self._write(lines)
+
+    def close(self) -> None:
+        """Drops what waits and what is to come."""
+        with self._room:
+            self.broken = True
+            self._room.notify_all()
 
     def _write(self, lines: bytes) -> None:
         view = memoryview(lines)
@@ -135,4 +163,4 @@ class LineWriter:
             while view and not self.broken:
                 view = view[os.write(self._sink, view) :]
         except OSError:
-            self.broken = True
+            self.close()

@@ -33,6 +33,7 @@ class Reading:
         while not self._ended:
             if idle < _IDLE_TICKS:
                 self._wake.wait(TICK_SECONDS)
+                self._wake.clear()  # of work that began just as this thread awoke
             else:
                 self._sleep()
             idle = 0 if self._work is not None or self._done != done else idle + 1

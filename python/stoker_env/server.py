@@ -46,8 +46,10 @@ class Server:
 
     def run(self) -> int:
         """Serves until the input ends, the caller is gone, or no version fits. The exit status."""
-        self._reading.watch()
-        self._end()
+        try:
+            self._reading.watch()
+        finally:
+            self._end()
         return self._status
 
     def _read(self, turn: int) -> None:
@@ -61,11 +63,16 @@ class Server:
         except BaseException:
             traceback.print_exc()
             status = 1
-        self._writer.flush()
-        self._status = status
-        self._reading.end()
+        self._status = status or self._status
+        # Watched as all writing of this thread: a pipe that is full must not hold up the end.
+        self._reading.work(self._writer.flush)
+        if self._reading.holds(turn):
+            self._reading.end()
 
     def _read_one(self) -> int:
+        if self._writer.is_overdue:
+            self._reading.work(self._writer.flush)
+            return 0
         try:
             line = self._reader.next_line()
         except WireError as error:
@@ -78,7 +85,9 @@ class Server:
 
     def _wait_for_input(self) -> None:
         timeout = self._expire()
-        self._writer.flush()
+        if self._writer.has_lines:
+            self._reading.work(self._writer.flush)
+            return
         ready, _, _ = select.select([self._reader], [], [], timeout)
         if ready:
             self._reader.read()
@@ -270,7 +279,7 @@ class Server:
 
     def _end(self) -> None:
         # Nobody waits for answers; a pipe that is full must not hold up the end.
-        self._writer.broken = True
+        self._writer.close()
         with self.lock:
             for job in [j for j in self._jobs.values() if j.method != "close"]:
                 self._give_up(job, WireError("cancelled", "cancelled", "The input has ended."))

@@ -13,6 +13,9 @@ Thunk = Callable[[], None]
 class Pace:
     """Whether a function is quick, as its last calls tell. A slow one among many counts for little: the machine may have
     been busy, or another thread with the interpreter.
+
+    The thread that reads makes one call at a time itself, between `enter` and `leave`: while that lasts, so long that
+    another thread reads on, the function counts as slow.
     """
 
     QUICK_SECONDS = 0.001
@@ -21,10 +24,17 @@ class Pace:
 
     def __init__(self) -> None:
         self._calls = 0  # quick ones; a slow one takes eight of them back
+        self._entered = False
 
     @property
     def is_quick(self) -> bool:
-        return self._calls >= self._QUICK
+        return self._calls >= self._QUICK and not self._entered
+
+    def enter(self) -> None:
+        self._entered = True
+
+    def leave(self) -> None:
+        self._entered = False
 
     def took(self, seconds: float) -> None:
         calls = self._calls + 1 if seconds < self.QUICK_SECONDS else self._calls - self._QUICK

@@ -19,21 +19,21 @@ class ReadingTest(unittest.TestCase):
         def read(turn):
             seen.append(turn)
             if turn == 0:
-                self.assertTrue(r.holds(0))
+                seen.append(r.holds(0))
                 r.work(release.wait)
                 seen.append(r.holds(0))
                 first_over.set()
             else:
                 release.set()
                 first_over.wait()
-                self.assertTrue(r.holds(1))
+                seen.append(r.holds(1))
                 r.work(lambda: None)
-                self.assertTrue(r.holds(1))
+                seen.append(r.holds(1))
                 r.end()
 
         r = reading.Reading(read)
         r.watch()
-        self.assertEqual(seen, [0, 1, False])
+        self.assertEqual(seen, [0, True, 1, False, True, True])
 
     def test_short_work_leaves_the_turn_where_it_is(self):
         turns = []
@@ -90,6 +90,15 @@ class PaceTest(unittest.TestCase):
         pace.took(5.0)
         self.assertFalse(pace.is_quick)
 
+    def test_a_function_is_not_quick_while_a_call_of_the_reading_thread_lasts(self):
+        pace = Pace()
+        for _ in range(16):
+            pace.took(0.0)
+        pace.enter()
+        self.assertFalse(pace.is_quick)
+        pace.leave()
+        self.assertTrue(pace.is_quick)
+
     def test_one_slow_call_among_many_changes_nothing(self):
         pace = Pace()
         for _ in range(100):
@@ -114,36 +123,83 @@ class LineWriterTest(unittest.TestCase):
         except BlockingIOError:
             return b""
 
-    def test_lines_of_one_thread_are_collected_and_those_of_others_are_not(self):
+    def on_another_thread(self, work, *arguments):
+        other = threading.Thread(target=work, args=arguments)
+        other.start()
+        other.join()
+
+    def test_lines_of_one_thread_wait_for_flush_or_for_those_of_another(self):
         self.writer.write(b"1\n")
         self.assertEqual(self.read(), b"1\n")
-        with mock.patch("time.monotonic", lambda: 5.0):
-            self.writer.collect()
-            self.writer.write(b"2\n")
-            self.writer.write(b"3\n")
+        self.writer.collect()
+        self.writer.write(b"2\n")
+        self.writer.write(b"3\n")
         self.assertEqual(self.read(), b"")
-        other = threading.Thread(target=self.writer.write, args=(b"4\n",))
-        other.start()
-        other.join()
-        self.assertEqual(self.read(), b"4\n")
+        self.assertTrue(self.writer.has_lines)
         self.writer.flush()
+        self.assertFalse(self.writer.has_lines)
         self.assertEqual(self.read(), b"2\n3\n")
+        self.writer.write(b"4\n")
+        self.on_another_thread(self.writer.write, b"5\n")
+        self.assertEqual(self.read(), b"4\n5\n")
 
-    def test_collected_lines_wait_for_a_millisecond_and_for_who_collects_next(self):
+    def test_lines_are_overdue_after_a_millisecond(self):
         self.writer.collect()
         with mock.patch("time.monotonic", lambda: 5.0):
+            self.assertFalse(self.writer.is_overdue)
             self.writer.write(b"1\n")
+            self.assertFalse(self.writer.is_overdue)
         with mock.patch("time.monotonic", lambda: 5.002):
             self.writer.write(b"2\n")
+            self.assertTrue(self.writer.is_overdue)
+            self.writer.flush()
+            self.assertFalse(self.writer.is_overdue)
+
+    def test_who_collects_next_writes_the_lines_of_the_one_before(self):
+        self.writer.collect()
+        self.writer.write(b"1\n")
+        self.on_another_thread(self.writer.collect)
+        self.assertTrue(self.writer.has_lines)
+        self.writer.write(b"2\n")
         self.assertEqual(self.read(), b"1\n2\n")
-        with mock.patch("time.monotonic", lambda: 6.0):
-            self.writer.write(b"3\n")
-        other = threading.Thread(target=self.writer.collect)
-        other.start()
-        other.join()
-        self.assertEqual(self.read(), b"3\n")
-        self.writer.write(b"4\n")
-        self.assertEqual(self.read(), b"4\n")
+
+    def test_a_full_pipe_holds_up_one_thread_and_close_none(self):
+        stuck = threading.Thread(target=self.writer.write, args=(b"x" * 300_000 + b"\n",))
+        stuck.start()
+        while self.writer._lines or not self.writer._writing:
+            pass
+        self.writer.write(b"1\n")
+        self.writer.flush()
+        received = bytearray()
+        while not received.endswith(b"1\n"):
+            received += self.read()
+        stuck.join()
+        self.assertEqual(bytes(received), b"x" * 300_000 + b"\n1\n")
+
+    def test_very_many_lines_wait_until_there_is_room(self):
+        line = b"x" * 1023 + b"\n"
+        writers = [threading.Thread(target=lambda: [self.writer.write(line) for _ in range(2000)]) for _ in range(3)]
+        for writer in writers:
+            writer.start()
+        most, received = 0, 0
+        while received < 6000 * 1024:
+            most = max(most, len(self.writer._lines))
+            received += len(self.read())
+        for writer in writers:
+            writer.join()
+        self.assertLessEqual(most, LineWriter._MOST_BYTES + 3 * 1024)
+
+    def test_close_lets_those_go_that_wait_for_room(self):
+        writers = [threading.Thread(target=self.writer.write, args=(b"x" * (2 << 20),)) for _ in range(3)]
+        for writer in writers:
+            writer.start()
+        while sum(writer.is_alive() for writer in writers) > 2 or len(self.writer._lines) <= LineWriter._MOST_BYTES:
+            pass  # one writes, one has left its line to it, one waits for room
+        self.writer.close()
+        while any(writer.is_alive() for writer in writers):
+            self.read()  # whoever is in the system call comes back from it
+        self.writer.write(b"1\n")
+        self.assertFalse(self.writer.has_lines)
 
 
 if __name__ == "__main__":

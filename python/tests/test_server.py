@@ -242,6 +242,24 @@ class ServerTest(ServedTest):
                 client.wait(request)
         wait_for(lambda: client.request("ping", {}) == {"episodes": 0, "busy": 0, "stuck": 0})
 
+    def test_a_quick_function_that_turns_slow_holds_up_the_reader_once(self):
+        source = """
+            import threading
+            together = threading.Barrier(6)
+
+            def at(wait: bool) -> str:
+                "Answers."
+                if wait:
+                    together.wait()
+                return threading.current_thread().name
+        """
+        client = self.greet(source, "at")
+        for _ in range(32):
+            client.request("call", {"tool": "at", "arguments": {"wait": False}})
+        requests = [client.send("call", {"tool": "at", "arguments": {"wait": True}}) for _ in range(6)]
+        names = [client.wait(request)["content"] for request in requests]
+        self.assertLessEqual(len([name for name in names if name.startswith("reader-")]), 1, names)
+
     def test_a_deadline_is_a_timeout_of_the_methods_class(self):
         client = self.world("World", "slow", "remaining")
         self.reset(client, "e")
@@ -318,6 +336,38 @@ class ServerTest(ServedTest):
         client.send("call", {"tool": "stuck", "arguments": {}})
         wait_for(self.read_log)
         self.assertEqual(client.close(), 0)
+
+    def test_the_process_ends_with_its_input_even_when_nobody_reads_its_answers(self):
+        # More than a pipe holds: an answer of a worker's, or of the thread that reads.
+        for calls, size in ((1, 200_000), (5, 100_000), (40, 20_000)):
+            source = """
+                import time
+
+                def long(size: int, wait: float) -> str:
+                    "Answers."
+                    time.sleep(wait)
+                    return "x" * size
+            """
+            client = self.greet(source, "long")
+            for _ in range(0 if calls == 1 else 16):
+                client.request("call", {"tool": "long", "arguments": {"size": 1, "wait": 0}})
+            for _ in range(calls):
+                client.send("call", {"tool": "long", "arguments": {"size": size, "wait": 0.01 if calls == 1 else 0}})
+            client.process.stdin.close()
+            self.assertEqual(client.process.wait(60), 0)
+
+    def test_a_process_whose_answers_nobody_reads_goes_on_reading(self):
+        source = """
+            def echo(text: str) -> str:
+                "Answers."
+                return text
+        """
+        client = self.greet(source, "echo")
+        for _ in range(16):
+            client.request("call", {"tool": "echo", "arguments": {"text": "x"}})
+        requests = [client.send("call", {"tool": "echo", "arguments": {"text": "x" * 10_000}}) for _ in range(100)]
+        for request in requests:
+            self.assertEqual(client.wait(request)["content"], "x" * 10_000)
 
     def test_a_process_that_dies_says_so_by_its_pipe(self):
         client = self.world()
