@@ -1,5 +1,6 @@
 #include "observe/metrics_server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -8,7 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -80,9 +83,12 @@ class MetricsServer::Listener {
     const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
     try {
       acceptor_.open(endpoint.protocol());
+      // Asio's sockets would be inherited by every program that Stoker starts.
+      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
       acceptor_.set_option(tcp::acceptor::reuse_address(true));
       acceptor_.bind(endpoint);
       acceptor_.listen();
+      acceptor_.non_blocking(true);  // a connection may be gone again before it is accepted
     } catch (const boost::system::system_error& error) {
       throw resource_error(
           fmt::format("Cannot serve metrics on port {}: {}; choose another metrics_port, or 0 for none.",
@@ -102,7 +108,8 @@ class MetricsServer::Listener {
 
   void update(int64_t step, const MetricMap& metrics) {
     for (const auto& [name, value] : metrics) metrics_[name] = value;
-    metrics_["step"] = static_cast<double>(step);
+    step_ = std::max(step_, step);
+    metrics_["step"] = static_cast<double>(step_);
     std::string text = prometheus_text(metrics_);
     const std::lock_guard lock(mutex_);
     text_ = std::move(text);
@@ -146,9 +153,13 @@ class MetricsServer::Listener {
     std::optional<http::response_serializer<http::string_body>> serializer_;
   };
 
+  // By accept4, so that no program that is started at the same moment inherits the connection.
   void accept() {
-    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
-      if (!error) {
+    acceptor_.async_wait(tcp::acceptor::wait_read, [this](beast::error_code error) {
+      const int accepted = error ? -1 : ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+      if (accepted >= 0) {
+        tcp::socket socket(context_);
+        socket.assign(tcp::v4(), accepted);
         std::make_shared<Connection>(std::move(socket), *this)->read();
         accept();
         return;
@@ -163,7 +174,8 @@ class MetricsServer::Listener {
     return text_;
   }
 
-  MetricMap metrics_;  // of who updates
+  MetricMap metrics_;  // of who updates, as is the next
+  int64_t step_ = 0;
   std::mutex mutex_;
   std::string text_;  // guarded by the mutex
   uint16_t port_ = 0;

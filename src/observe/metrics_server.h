@@ -9,8 +9,8 @@ namespace stoker {
 
 // Serves the last known metrics over HTTP to Prometheus, on this machine's loopback address and a thread of
 // its own: http://127.0.0.1:PORT/metrics, in the text format 0.0.4. A metric "staleness/lag/mean" is the
-// gauge stoker_staleness_lag_mean; beside the given ones there is stoker_step. What is not finite is left
-// out.
+// gauge stoker_staleness_lag_mean; beside the given ones there is stoker_step, the highest. What is not
+// finite is left out.
 //
 //   MetricsServer server(9464);
 //   server.update(3, metrics);

@@ -1,9 +1,12 @@
 #include "observe/metrics_server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <limits>
 #include <string>
 
@@ -100,6 +103,37 @@ TEST(MetricsServer, KeepsAConnectionAndServesOthersBesideASilentOne) {
   }
   send_text(silent, "rics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(read_text(silent).ends_with("stoker_step 3\n"));
+}
+
+TEST(MetricsServer, ServesTheHighestStep) {
+  MetricsServer server(0);
+  server.update(4, {{"reward/mean", 0.5}});
+  server.update(0, {{"eval/greedy/success", 0.75}});
+  EXPECT_EQ(body_of(ask(server.port(), "GET /metrics HTTP/1.1")),
+            "# TYPE stoker_eval_greedy_success gauge\nstoker_eval_greedy_success 0.75\n"
+            "# TYPE stoker_reward_mean gauge\nstoker_reward_mean 0.5\n"
+            "# TYPE stoker_step gauge\nstoker_step 4\n");
+}
+
+// Else a program that Stoker starts would hold the port, and connections, beyond its end.
+TEST(MetricsServer, ItsSocketsAreNotInherited) {
+  MetricsServer server(0);
+  const Descriptor client = connect_to(server.port());
+  send_text(client, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(read_text(client, "\r\n\r\n"), "");  // by now it is accepted
+  int sockets = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename().string());
+    struct stat status{};
+    if (::fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (address.sin_family != AF_INET || ntohs(address.sin_port) != server.port()) continue;
+    ++sockets;
+    EXPECT_NE(::fcntl(descriptor, F_GETFD) & FD_CLOEXEC, 0) << descriptor;
+  }
+  EXPECT_EQ(sockets, 2);  // the listening one and that of the connection
 }
 
 TEST(MetricsServer, NamesAPortThatIsTaken) {
