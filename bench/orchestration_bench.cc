@@ -3,20 +3,16 @@
 // renderer, tokenizer, parser and tool. 64, 1,024 and 10,000 episodes at once. What the trace of a turn costs
 // is measured by itself.
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <string>
 
 #include "async/real_executor.h"
 #include "async/run.h"
-#include "base/error.h"
 #include "base/figure_report.h"
 #include "calculator_world.h"
 #include "observe/perfetto_writer.h"
 #include "rollout/run_activity.h"
 #include "support.h"
+#include "trace_folder.h"
 
 namespace stoker {
 namespace {
@@ -61,23 +57,17 @@ void trace_turns(const Executor& executor, EpisodeActivity& episode, int32_t tur
 // Processor time of a turn's trace, file included.
 double trace_microseconds_a_turn() {
   constexpr int32_t kEpisodes = 2000;
-  std::string folder = (std::filesystem::temp_directory_path() / "stoker_trace_XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) throw resource_error("The benchmark found no place for its trace.");
-  double seconds = 0;
-  {
-    RealExecutor executor;
-    PerfettoWriter writer(folder, {});
-    RunActivity run(&writer);
-    const double before = process_cpu_seconds();
-    for (uint64_t i = 0; i < kEpisodes; ++i) {
-      EpisodeActivity episode(executor, &run, {.task_ordinal = i}, false);
-      trace_turns(executor, episode, kTurns);
-    }
-    writer.flush();
-    seconds = process_cpu_seconds() - before;
+  const TraceFolder folder;
+  RealExecutor executor;
+  PerfettoWriter writer(folder.path(), {});
+  RunActivity run(&writer);
+  const double before = process_cpu_seconds();
+  for (uint64_t i = 0; i < kEpisodes; ++i) {
+    EpisodeActivity episode(executor, &run, {.task_ordinal = i}, false);
+    trace_turns(executor, episode, kTurns);
   }
-  std::filesystem::remove_all(folder);
-  return seconds * 1e6 / (kEpisodes * kTurns);
+  writer.flush();
+  return (process_cpu_seconds() - before) * 1e6 / (kEpisodes * kTurns);
 }
 
 void measure(FigureReport& report) {

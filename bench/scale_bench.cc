@@ -3,14 +3,12 @@
 // alive at once; memory after a million short episodes beside that after 100,000; and how much later than a
 // bare timer a turn of 10,000 episodes goes on.
 
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +25,7 @@
 #include "observe/perfetto_writer.h"
 #include "rollout/run_activity.h"
 #include "support.h"
+#include "trace_folder.h"
 
 namespace stoker {
 namespace {
@@ -38,22 +37,6 @@ constexpr int32_t kMeasuredEpisodes = 10'000;
 CalculatorWorld world_of(int32_t turns) {
   return CalculatorWorld(CalculatorWorld::of_size(turns, 64, 32, 32));
 }
-
-// A folder for a trace, gone with the object.
-class TraceFolder {
- public:
-  TraceFolder() : path_((std::filesystem::temp_directory_path() / "stoker_trace_XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw resource_error("The benchmark found no place for its trace.");
-  }
-  ~TraceFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 double peak_bytes() {
   rusage usage{};
