@@ -55,15 +55,17 @@ struct Cost {
   int64_t most_at_once = 0;
 };
 
-Cost cost_of_turns(int32_t concurrent, int32_t batches, Duration latency) {
+// A turn takes `latency`, or by how much of it `spread` says less or more.
+Cost cost_of_turns(int32_t concurrent, int32_t batches, Duration latency, double spread = 0) {
   const TraceFolder folder;
   Cost cost;
   const double before = process_cpu_seconds();
   const CalculatorWorld world = world_of(kTurns);
   const ScriptedEngine* serving = nullptr;
-  ScriptedEngine engine = world.engine([&](const StreamKey&) {
+  ScriptedEngine engine = world.engine([&](const StreamKey& stream) {
     cost.most_at_once = std::max(cost.most_at_once, serving->statistics().running_requests);
-    return latency;
+    const double factor = 1 + spread * (2 * random_uniform(stream, 0) - 1);
+    return from_seconds(to_seconds(latency) * factor);
   });
   serving = &engine;
   RealExecutor executor;
@@ -179,7 +181,8 @@ void measure(FigureReport& report) {
   report.add("bare_timer_late_p99", percentile(bare, 0.99), "ms");
   report.add("turn_late_p99", percentile(added, 0.99), "ms");
   report.add("turn_added_latency_p99", percentile(added, 0.99) - percentile(bare, 0.99), "ms");
-  const Cost many = cost_of_turns(100'000, 1, std::chrono::seconds(15));
+  // Spread as those of a real engine are: else all are between two turns at the same moment.
+  const Cost many = cost_of_turns(100'000, 1, std::chrono::seconds(15), 0.3);
   report.add("turn_microseconds_100000", many.microseconds, "us");
   report.add("episodes_at_once", static_cast<double>(many.most_at_once), "");
   report.add("peak_gigabytes_100000", peak_bytes() * 1e-9, "GB");

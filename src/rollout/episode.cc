@@ -80,7 +80,7 @@ EpisodeRunner::EpisodeRunner(EpisodeSettings settings, Engine& engine,
 EpisodeRunner::~EpisodeRunner() = default;
 
 // The turns, and the close on every way out. Throws Cancelled and what the engine or the agent threw.
-Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Trajectory> resume_from) {
+Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::shared_ptr<const Trajectory> resume_from) {
   State& state = *state_;
   const EpisodeLimits& limits = state.settings.limits;
   Executor& executor = co_await current_executor();
@@ -114,7 +114,8 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::optional<Traj
   if (thrown) std::rethrow_exception(thrown);
 }
 
-Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task, std::optional<Trajectory> resume_from) {
+Task<EpisodeRecord> EpisodeRunner::run(EpisodeId id, TaskRow task,
+                                       std::shared_ptr<const Trajectory> resume_from) {
   State& state = *state_;
   Executor& executor = co_await current_executor();
   if (!state.quarantine) {

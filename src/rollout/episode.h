@@ -74,14 +74,14 @@ class EpisodeRunner final : public EpisodePlayer {
   // are, and sampling goes on behind them; a turn that was aborted is sampled again. Observations that differ
   // from the recorded ones are the failure environment.replay_mismatch.
   Task<EpisodeRecord> run(EpisodeId id, TaskRow task,
-                          std::optional<Trajectory> resume_from = std::nullopt) override;
+                          std::shared_ptr<const Trajectory> resume_from = nullptr) override;
 
   int64_t abandoned_environments() const;  // close() ran past its deadline
   int64_t abandoned_calls() const;         // of any kind, close included, that did not heed cancellation
 
  private:
   struct State;
-  Task<> play(std::shared_ptr<EpisodeData> data, std::optional<Trajectory> resume_from);
+  Task<> play(std::shared_ptr<EpisodeData> data, std::shared_ptr<const Trajectory> resume_from);
 
   std::unique_ptr<State> state_;
 };

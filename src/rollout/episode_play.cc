@@ -79,7 +79,7 @@ std::vector<ToolSchema> schemas_of(const Tools& tools) {
 }  // namespace
 
 EpisodePlay::EpisodePlay(const EpisodeParts& parts, EpisodeWorld& world, std::shared_ptr<EpisodeData> data,
-                         std::optional<Trajectory> recorded, Executor& executor)
+                         std::shared_ptr<const Trajectory> recorded, Executor& executor)
     : parts_(parts),
       limits_(parts.settings.limits),
       world_(world),
@@ -174,23 +174,27 @@ Task<std::optional<Failure>> EpisodePlay::sample_turn(int32_t turn) {
   co_return std::nullopt;
 }
 
-Task<std::optional<Failure>> EpisodePlay::generate(int32_t turn, int32_t max_tokens) {
+GenerateRequest EpisodePlay::request(int32_t turn, int32_t max_tokens) const {
   const EpisodeId& id = data_->record.id;
   const std::span<const int32_t> stop_tokens = parts_.renderer.stop_tokens();
   const std::span<const int32_t> context = trajectory_.tokens();
-  GenerateRequest request{
-      .tokens = {context.begin(), context.end()},
-      .sampling = parts_.settings.sampling,
-      .stop = {.max_tokens = max_tokens, .tokens = {stop_tokens.begin(), stop_tokens.end()}},
-      .stream = {.run_seed = parts_.settings.run_seed,
-                 .purpose = parts_.settings.purpose,
-                 .task_ordinal = id.task_ordinal,
-                 .sample = id.sample,
-                 .attempt = id.attempt,
-                 .turn = static_cast<uint32_t>(turn)}};
+  return {.tokens = {context.begin(), context.end()},
+          .sampling = parts_.settings.sampling,
+          .stop = {.max_tokens = max_tokens, .tokens = {stop_tokens.begin(), stop_tokens.end()}},
+          .stream = {.run_seed = parts_.settings.run_seed,
+                     .purpose = parts_.settings.purpose,
+                     .task_ordinal = id.task_ordinal,
+                     .sample = id.sample,
+                     .attempt = id.attempt,
+                     .turn = static_cast<uint32_t>(turn)}};
+}
+
+Task<std::optional<Failure>> EpisodePlay::generate(int32_t turn, int32_t max_tokens) {
   SampledSpan span(trajectory_, turn, executor_, *data_->activity);
-  const std::optional<Result<Completion>> completion = co_await with_timeout(
-      limit_from_seconds(limits_.generate_timeout_seconds), parts_.engine.generate(std::move(request), span));
+  // By itself, so that no copy of the request stays while it is served.
+  Task<Result<Completion>> serving = parts_.engine.generate(request(turn, max_tokens), span);
+  const std::optional<Result<Completion>> completion =
+      co_await with_timeout(limit_from_seconds(limits_.generate_timeout_seconds), std::move(serving));
   if (!completion) {
     co_return Failure{
         FailureClass::kInfrastructure, "timeout",

@@ -27,7 +27,7 @@ struct EpisodeParts {
 class EpisodePlay {
  public:
   EpisodePlay(const EpisodeParts& parts, EpisodeWorld& world, std::shared_ptr<EpisodeData> data,
-              std::optional<Trajectory> recorded, Executor& executor);
+              std::shared_ptr<const Trajectory> recorded, Executor& executor);
 
   // Why the episode ended; empty: done. Throws Cancelled and what the engine or the agent throws.
   Task<std::optional<Failure>> run();
@@ -54,6 +54,7 @@ class EpisodePlay {
   std::optional<Failure> append_suffix(int32_t turn, const RenderedTokens& suffix);
 
   TurnBudget turn_budget() const;
+  GenerateRequest request(int32_t turn, int32_t max_tokens) const;
   std::string turn_text() const;
   std::optional<Failure> check_recorded(std::span<const int32_t> tokens) const;
   bool is_recorded(int32_t turn) const { return turn < static_cast<int32_t>(recorded_turns_.size()); }
@@ -64,7 +65,7 @@ class EpisodePlay {
   EpisodeWorld& world_;
   std::shared_ptr<EpisodeData> data_;
   Trajectory& trajectory_;
-  std::optional<Trajectory> recorded_;
+  std::shared_ptr<const Trajectory> recorded_;
   std::vector<Span> recorded_turns_;  // the whole ones: an aborted turn is sampled again
   Executor& executor_;
   int32_t observation_tokens_ = 0;

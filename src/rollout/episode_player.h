@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 
 #include "async/task.h"
 #include "environment/environment.h"
@@ -17,7 +17,7 @@ class EpisodePlayer {
   // only Cancelled (with the environment closed) and broken promises of Stoker itself are thrown.
   // `resume_from`: a trajectory cut after whole turns, to go on from.
   virtual Task<EpisodeRecord> run(EpisodeId id, TaskRow task,
-                                  std::optional<Trajectory> resume_from = std::nullopt) = 0;
+                                  std::shared_ptr<const Trajectory> resume_from = nullptr) = 0;
 };
 
 }  // namespace stoker

@@ -29,9 +29,10 @@ TaskRow faulty_task(uint64_t ordinal = 0) {
 }
 
 EpisodeRecord play(EpisodeRig& rig, uint64_t seed = 0, EpisodeId id = {0, 0, 0},
-                   std::optional<Trajectory> resume_from = std::nullopt) {
+                   const std::optional<Trajectory>& resume_from = std::nullopt) {
   Executor& executor = rig.own(std::make_unique<SimulatedExecutor>(seed));
-  return run(executor, rig.runner().run(id, faulty_task(id.task_ordinal), std::move(resume_from)));
+  auto begun = resume_from ? std::make_shared<const Trajectory>(*resume_from) : nullptr;
+  return run(executor, rig.runner().run(id, faulty_task(id.task_ordinal), std::move(begun)));
 }
 
 std::string failure_name(const EpisodeRecord& record) {

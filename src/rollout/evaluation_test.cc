@@ -23,7 +23,7 @@ class NumberedTasks final : public TaskSource {
 // Task t succeeds in its first t samples; samples of task 3 are never scored.
 class CountingPlayer final : public EpisodePlayer {
  public:
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory>) override {
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::shared_ptr<const Trajectory>) override {
     highest_ = std::max(highest_, ++running_);
     co_await sleep_for(std::chrono::milliseconds(1 + id.sample));
     --running_;
@@ -89,7 +89,7 @@ TEST(Evaluation, CountsSuccessPassAtKAndFailuresWithinTheLimit) {
 // The first episode takes as long as many others; counts the records that exist.
 class SlowFirstPlayer final : public EpisodePlayer {
  public:
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow, std::optional<Trajectory>) override {
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow, std::shared_ptr<const Trajectory>) override {
     started = std::max(started, static_cast<int64_t>(id.task_ordinal) + 1);
     ahead = std::max(ahead, started - handed);
     co_await sleep_for(id.task_ordinal == 0 ? std::chrono::milliseconds(5000)

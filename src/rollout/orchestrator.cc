@@ -41,7 +41,7 @@ struct Orchestrator::State {
   void start_episode(const EpisodeId& id, Duration delay);
   void drop_group(const Decision& decision);
   Task<> play_episode(EpisodeId id, Duration delay);
-  Task<EpisodeRecord> play_attempt(EpisodeId id, Duration delay);
+  Task<> play_attempt(EpisodeId id, Duration delay, std::optional<EpisodeRecord>& record);
   void end_episode(const EpisodeId& id, std::optional<EpisodeRecord> record);
   void hand_over(const Decision& decision);
   Task<> wait_at_barrier();
@@ -135,7 +135,7 @@ void Orchestrator::State::start_episode(const EpisodeId& id, Duration delay) {
 Task<> Orchestrator::State::play_episode(EpisodeId id, Duration delay) {
   std::optional<EpisodeRecord> record;
   try {
-    record = co_await with_cancellation(running.at(id).token(), play_attempt(id, delay));
+    co_await with_cancellation(running.at(id).token(), play_attempt(id, delay, record));
   } catch (const Cancelled&) {
     // The record stays empty: nobody waits for what a cancelled attempt made.
   } catch (...) {
@@ -149,14 +149,15 @@ Task<> Orchestrator::State::play_episode(EpisodeId id, Duration delay) {
   }
 }
 
-Task<EpisodeRecord> Orchestrator::State::play_attempt(EpisodeId id, Duration delay) {
+// Fills in the record, which stays empty when the attempt is cancelled.
+Task<> Orchestrator::State::play_attempt(EpisodeId id, Duration delay, std::optional<EpisodeRecord>& record) {
   if (delay > Duration::zero()) co_await sleep_for(delay);
   // A group that was dropped before this began, or as the delay ended, has cancelled it: `running` holds its
   // source still.
   running.at(id).token().throw_if_requested();
   GroupInProgress& group = groups.at(id.task_ordinal);
   if (!group.task) group.task = tasks.task(id.task_ordinal);
-  co_return co_await player.run(id, *group.task);
+  record = co_await player.run(id, *group.task);
 }
 
 void Orchestrator::State::end_episode(const EpisodeId& id, std::optional<EpisodeRecord> record) {

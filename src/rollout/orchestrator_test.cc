@@ -70,7 +70,7 @@ TEST(Orchestrator, AsynchronousRunsTrainEachGroupOnceAndReplay) {
 // Of task 0, sample 0 fails after a second and is tried again after another; sample 1 fails for good then.
 class TogetherFailingPlayer final : public EpisodePlayer {
  public:
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory> /*begun*/) override {
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::shared_ptr<const Trajectory> /*begun*/) override {
     EpisodeRecord record{.id = id, .task_id = task.id};
     const int32_t prompt[] = {1};
     record.trajectory.append(SpanKind::kPrompt, 0, prompt);

@@ -52,11 +52,12 @@ struct Statistics {
 
 void add_lags(const EpisodeRecord& episode, int64_t step, Statistics& statistics) {
   const int64_t newest = episode.trajectory.newest_version().value_or(step);
-  for (int64_t version : episode.trajectory.versions()) {
-    if (version < 0) continue;
-    statistics.lag.add(step - version);
-    statistics.in_flight.add(newest - version);
-    statistics.in_queue.add(step - newest);
+  for (const VersionRun& run : episode.trajectory.version_runs()) {
+    if (run.version < 0) continue;
+    const int64_t tokens = run.end - run.begin;
+    statistics.lag.add(step - run.version, tokens);
+    statistics.in_flight.add(newest - run.version, tokens);
+    statistics.in_queue.add(step - newest, tokens);
   }
 }
 

@@ -39,10 +39,10 @@ std::optional<double> mean_lag(const RolloutBatch& batch) {
   double sum = 0;
   for (const Group& group : batch.groups) {
     for (const EpisodeRecord& episode : group.episodes) {
-      for (int64_t version : episode.trajectory.versions()) {
-        if (version < 0) continue;
-        ++tokens;
-        sum += static_cast<double>(batch.step - version);
+      for (const VersionRun& run : episode.trajectory.version_runs()) {
+        if (run.version < 0) continue;
+        tokens += run.end - run.begin;
+        sum += static_cast<double>(batch.step - run.version) * (run.end - run.begin);
       }
     }
   }

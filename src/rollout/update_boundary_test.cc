@@ -30,7 +30,7 @@ class ThreeTokens final : public EpisodePlayer {
  public:
   explicit ThreeTokens(Engine& engine) : engine_(engine) {}
 
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory>) override {
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::shared_ptr<const Trajectory>) override {
     EpisodeRecord record{.id = id, .task_id = std::move(task.id)};
     record.trajectory.append(SpanKind::kPrompt, 0, std::vector<int32_t>{1});
     record.trajectory.begin_sampled(0);
@@ -80,10 +80,11 @@ Task<> train(Scope& scope, Orchestrator& orchestrator, Engine& engine, BoundaryR
   while (std::optional<RolloutBatch> batch = co_await orchestrator.next_batch()) {
     for (const Group& group : batch->groups) {
       for (const EpisodeRecord& episode : group.episodes) {
-        const auto versions = episode.trajectory.versions();
-        if (versions.back() != versions[1]) ++result.versions_within;
+        const Trajectory& trajectory = episode.trajectory;
+        const int64_t last = trajectory.version(trajectory.size() - 1);
+        if (last != trajectory.version(1)) ++result.versions_within;
         EXPECT_TRUE(result.controller.update_boundary != UpdateBoundary::kBarrier ||
-                    versions.back() == group.dispatch_version);
+                    last == group.dispatch_version);
       }
     }
     co_await sleep_for(milliseconds(300));

@@ -70,7 +70,7 @@ class TimedPlayer final : public EpisodePlayer {
         in_flight_(in_flight),
         activity_(activity) {}
 
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory>) override {
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::shared_ptr<const Trajectory>) override {
     in_flight_.change(1);
     struct Leave {
       InFlight& in_flight;
@@ -226,8 +226,10 @@ class Simulation {
     for (const EpisodeRecord& episode : group.episodes) {
       lags_.push_back(lag);
       scales_.push_back(workload_.scale(episode.id.task_ordinal, episode.id.sample));
-      for (int64_t version : episode.trajectory.versions()) {
-        if (version >= 0) turn_lags_.push_back(static_cast<double>(step - version));
+      for (const VersionRun& run : episode.trajectory.version_runs()) {
+        if (run.version < 0) continue;
+        turn_lags_.insert(turn_lags_.end(), static_cast<size_t>(run.end - run.begin),
+                          static_cast<double>(step - run.version));
       }
     }
   }

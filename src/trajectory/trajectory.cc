@@ -44,15 +44,14 @@ Json short_number(float value) {
   return Json(exact ? number : static_cast<double>(value));
 }
 
-Json run_lengths(std::span<const int64_t> values) {
-  Json::Array runs;
-  for (size_t i = 0; i < values.size();) {
-    size_t end = i;
-    while (end < values.size() && values[end] == values[i]) ++end;
-    runs.push_back(Json::array({Json(values[i]), Json(end - i)}));
-    i = end;
+// Pairs of version and count, for the tokens of a sampled span.
+Json run_lengths(std::span<const VersionRun> runs, const Span& span) {
+  Json::Array pairs;
+  for (const VersionRun& run : runs) {
+    const int32_t count = std::min(run.end, span.end) - std::max(run.begin, span.begin);
+    if (count > 0) pairs.push_back(Json::array({Json(run.version), Json(count)}));
   }
-  return Json(std::move(runs));
+  return Json(std::move(pairs));
 }
 
 std::vector<int64_t> read_run_lengths(const RecordReader& record, std::string_view name, size_t count) {
@@ -172,8 +171,23 @@ void Trajectory::append(SpanKind kind, int32_t turn, std::span<const int32_t> to
   int32_t begin = size();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   log_probability_.resize(tokens_.size(), kNoNumber);
-  version_.resize(tokens_.size(), -1);
+  extend_version(-1);
   spans_.push_back({kind, turn, begin, size(), start_time, end_time, StopReason::kNone});
+}
+
+// To the last token.
+void Trajectory::extend_version(int64_t version) {
+  if (versions_.empty() || versions_.back().version != version) {
+    const int32_t begin = versions_.empty() ? 0 : versions_.back().end;
+    versions_.push_back({begin, begin, version});
+  }
+  versions_.back().end = size();
+}
+
+int64_t Trajectory::version(int32_t index) const {
+  return std::upper_bound(versions_.begin(), versions_.end(), index,
+                          [](int32_t token, const VersionRun& run) { return token < run.end; })
+      ->version;
 }
 
 void Trajectory::begin_sampled(int32_t turn, int64_t start_time) {
@@ -196,7 +210,7 @@ void Trajectory::append_sampled(int32_t token, float log_probability, int64_t ve
   }
   tokens_.push_back(token);
   log_probability_.push_back(log_probability);
-  version_.push_back(version);
+  extend_version(version);
   if (mixed) {
     mixed_.resize(tokens_.size(), 0);
     mixed_.back() = 1;
@@ -214,24 +228,25 @@ void Trajectory::close_sampled(StopReason reason, int64_t end_time) {
 
 std::vector<uint8_t> Trajectory::loss_mask(int64_t oldest_trained_version) const {
   std::vector<uint8_t> mask(tokens_.size(), 0);
-  for (int32_t i = 0; i < size(); ++i) mask[i] = trained(i) && version_[i] >= oldest_trained_version;
+  for (const VersionRun& run : versions_) {
+    if (run.version < std::max<int64_t>(oldest_trained_version, 0)) continue;
+    std::fill(mask.begin() + run.begin, mask.begin() + run.end, uint8_t{1});
+  }
   return mask;
 }
 
 std::optional<int64_t> Trajectory::oldest_version() const {
-  if (sampled_count_ == 0) return std::nullopt;
-  int64_t oldest = std::numeric_limits<int64_t>::max();
-  for (const Span& span : spans_) {
-    if (span.kind != SpanKind::kSampled) continue;
-    for (int32_t i = span.begin; i < span.end; ++i) oldest = std::min(oldest, version_[i]);
+  std::optional<int64_t> oldest;
+  for (const VersionRun& run : versions_) {
+    if (run.version >= 0 && (!oldest || run.version < *oldest)) oldest = run.version;
   }
   return oldest;
 }
 
 std::optional<int64_t> Trajectory::newest_version() const {
   std::optional<int64_t> newest;
-  for (int64_t version : version_) {
-    if (version >= 0 && (!newest || version > *newest)) newest = version;
+  for (const VersionRun& run : versions_) {
+    if (run.version >= 0 && (!newest || run.version > *newest)) newest = run.version;
   }
   return newest;
 }
@@ -253,7 +268,7 @@ Trajectory Trajectory::cut_after_turn(int32_t turns) const {
     }
     result.begin_sampled(span.turn, span.start_time);
     for (int32_t i = span.begin; i < span.end; ++i) {
-      result.append_sampled(tokens_[i], log_probability_[i], version_[i], mixed(i));
+      result.append_sampled(tokens_[i], log_probability_[i], version(i), mixed(i));
     }
     result.close_sampled(span.stop_reason, span.end_time);
   }
@@ -278,7 +293,7 @@ Json Trajectory::to_json() const {
         any_mixed = any_mixed || mixed(i);
       }
       members.emplace_back("log_probabilities", std::move(log_probabilities));
-      members.emplace_back("versions", run_lengths(versions().subspan(span.begin, span.end - span.begin)));
+      members.emplace_back("versions", run_lengths(versions_, span));
       if (any_mixed) members.emplace_back("mixed", std::move(mixed_flags));
       members.emplace_back("stop_reason", to_string(span.stop_reason));
     }
@@ -334,7 +349,7 @@ Trajectory Trajectory::from_json(const Json& json) {
 }
 
 bool Trajectory::operator==(const Trajectory& other) const {
-  if (tokens_ != other.tokens_ || version_ != other.version_ || mixed_ != other.mixed_ ||
+  if (tokens_ != other.tokens_ || versions_ != other.versions_ || mixed_ != other.mixed_ ||
       spans_ != other.spans_ || sampling_ != other.sampling_) {
     return false;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -37,6 +38,16 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
+// Consecutive tokens that the same weights sampled, or that were not sampled (version -1). A trajectory's
+// runs follow each other without a gap, and no two neighbours are of one version.
+struct VersionRun {
+  int32_t begin = 0;
+  int32_t end = 0;  // past the last token
+  int64_t version = -1;
+
+  bool operator==(const VersionRun&) const = default;
+};
+
 // The tokens of one episode, append only, as structure of arrays: the truth of what was sampled; text is a
 // view. Misuse throws Error(kInternal): a span inside an open one, a turn that goes back, a prompt behind
 // sampled tokens, a negative id or version, a log-probability that is no finite number.
@@ -60,15 +71,15 @@ class Trajectory {
   int32_t sampled_count() const { return sampled_count_; }
 
   // Of one token; has_log_probability is false for tokens that were not sampled (their value is no number).
-  bool has_log_probability(int32_t index) const { return version_[index] >= 0; }
+  bool has_log_probability(int32_t index) const { return !std::isnan(log_probability_[index]); }
   float log_probability(int32_t index) const { return log_probability_[index]; }
-  int64_t version(int32_t index) const { return version_[index]; }  // -1 where not sampled
+  int64_t version(int32_t index) const;  // -1 where not sampled; takes the logarithm of the runs
   bool mixed(int32_t index) const { return static_cast<size_t>(index) < mixed_.size() && mixed_[index] != 0; }
   bool trained(int32_t index) const { return has_log_probability(index); }  // the loss mask
   // 1 where trained: sampled, and by version `oldest_trained_version` or later. [size()]
   std::vector<uint8_t> loss_mask(int64_t oldest_trained_version = 0) const;
   std::span<const float> log_probabilities() const { return log_probability_; }
-  std::span<const int64_t> versions() const { return version_; }
+  std::span<const VersionRun> version_runs() const { return versions_; }
 
   // Oldest and newest version of a sampled token; empty when nothing was sampled.
   std::optional<int64_t> oldest_version() const;
@@ -87,12 +98,13 @@ class Trajectory {
 
  private:
   void check_new_span(SpanKind kind, int32_t turn) const;
+  void extend_version(int64_t version);
   void append_span_json(const Json& json, const std::string& place, bool open);
 
   std::vector<int32_t> tokens_;
   std::vector<float> log_probability_;  // NaN where not sampled
-  std::vector<int64_t> version_;        // -1 where not sampled
-  std::vector<uint8_t> mixed_;          // up to the last mixed token: most episodes have none
+  std::vector<VersionRun> versions_;
+  std::vector<uint8_t> mixed_;  // up to the last mixed token: most episodes have none
   std::vector<Span> spans_;
   int32_t sampled_count_ = 0;
   int32_t turn_count_ = 0;

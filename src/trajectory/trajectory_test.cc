@@ -44,7 +44,18 @@ Trajectory two_turns() {
 void expect_consistent(const Trajectory& trajectory) {
   ASSERT_EQ(trajectory.tokens().size(), static_cast<size_t>(trajectory.size()));
   ASSERT_EQ(trajectory.log_probabilities().size(), trajectory.tokens().size());
-  ASSERT_EQ(trajectory.versions().size(), trajectory.tokens().size());
+  int32_t end = 0;
+  for (size_t i = 0; i < trajectory.version_runs().size(); ++i) {
+    const VersionRun& run = trajectory.version_runs()[i];
+    ASSERT_EQ(run.begin, end);
+    ASSERT_LT(run.begin, run.end);
+    if (i > 0) ASSERT_NE(run.version, trajectory.version_runs()[i - 1].version);
+    for (int32_t token = run.begin; token < run.end; ++token) {
+      ASSERT_EQ(trajectory.version(token), run.version);
+    }
+    end = run.end;
+  }
+  ASSERT_EQ(end, trajectory.size());
   ASSERT_EQ(trajectory.loss_mask().size(), trajectory.tokens().size());
   int32_t next = 0;
   int32_t sampled = 0;

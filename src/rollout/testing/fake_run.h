@@ -33,7 +33,7 @@ class FakePlayer final : public EpisodePlayer {
  public:
   FakePlayer(Engine& engine, uint64_t seed) : engine_(engine), seed_(seed) {}
 
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::optional<Trajectory>) override {
+  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::shared_ptr<const Trajectory>) override {
     ++open_;
     most_open_ = std::max(most_open_, open_);
     Open guard(open_);
