@@ -205,9 +205,10 @@ while read -r line; do
   esac
 done)");
   const auto train = [&](const std::string& output, const std::string& kills, int children) {
-    RunFileArguments given = arguments(
-        output, {"train.evaluate_every=0", "train.evaluate_at_start=false", "train.evaluate_at_end=false",
-                 "engine.child_processes=" + std::to_string(children)});
+    RunFileArguments given =
+        arguments(output, {"train.evaluate_every=0", "train.evaluate_at_start=false",
+                           "train.evaluate_at_end=false", "rollout.limits.reward_timeout_seconds=inf",
+                           "engine.child_processes=" + std::to_string(children)});
     given.assignments.push_back(R"(reward.command.command=["/bin/sh", ")" + (root_ / "reward.sh").string() +
                                 R"(", ")" + kills + R"("])");
     given.program = STOKER_PROGRAM;
@@ -219,6 +220,30 @@ done)");
   EXPECT_NE(digest("calm"), start_digest());
   const std::string events = read_file(root_ / "killed/engine_events.jsonl");
   EXPECT_NE(events.find("\"event\":\"lost\""), std::string::npos) << events;
+}
+
+// The engine's process never says a word, and interrupts the run as Ctrl-C does.
+TEST_F(CommandsTest, ARunCanBeStoppedWhileItsEngineHangsInItsStart) {
+  write_file_atomic(root_ / "engine.sh", "#!/bin/sh\nkill -INT $PPID\nexec cat > /dev/null\n");
+  fs::permissions(root_ / "engine.sh", fs::perms::owner_all);
+  RunFileArguments given = arguments("stopped", {"engine.child_processes=1"});
+  given.program = root_ / "engine.sh";
+  EXPECT_EQ(run_train(given, interrupts_), kExitInterrupted);
+  EXPECT_FALSE(fs::exists(root_ / "stopped/engine_weights"));
+}
+
+TEST_F(CommandsTest, WhatAKilledRunLeftOfItsEnginesIsRemoved) {
+  const std::vector<std::string> brief = {"rollout.steps=1", "train.evaluate_every=0",
+                                          "train.evaluate_at_start=false", "train.evaluate_at_end=false"};
+  ASSERT_EQ(run_train(arguments("left", brief), interrupts_), kExitDone);
+  write_file_atomic(root_ / "left/notes.txt", "mine");
+  fs::create_directory(root_ / "left/engine_weights");
+  write_file_atomic(root_ / "left/engine_weights/1_of_version_0.weights.part", "half");
+  RunFileArguments again = arguments("left", brief);
+  again.resume = true;
+  ASSERT_EQ(run_train(again, interrupts_), kExitDone);
+  EXPECT_FALSE(fs::exists(root_ / "left/engine_weights"));
+  EXPECT_EQ(read_file(root_ / "left/notes.txt"), "mine");
 }
 
 TEST_F(CommandsTest, SyncAndAsyncWithNothingAheadGiveTheSameBits) {

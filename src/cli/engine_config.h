@@ -44,9 +44,11 @@ struct EngineConfig {
           "How many of the replicas are in processes of their own. One that ends, however, is replaced, and "
           "its requests go on from their last token.",
           between(0, 64));
-    visit("child_threads", child_threads,
-          "Compute threads of each of these processes; 0: the run's threads, shared evenly with them.",
-          between(0, kMostThreads));
+    visit(
+        "child_threads", child_threads,
+        "Compute threads of each of these processes; 0: the run's threads divided by the processes and one. "
+        "The run itself keeps all of its own.",
+        between(0, kMostThreads));
     visit(
         "prepare_timeout_seconds", prepare_timeout_seconds,
         "Deadline of one replica to take new weights in, and of a process to begin to serve; past it, it is "

@@ -120,9 +120,12 @@ class TrainingRun {
     TrainSummary summary;
     std::exception_ptr failure;
     try {
-      co_await engine_.open(weights);
-      weights.reset();
-      summary = co_await train();
+      if (co_await open_engine(weights)) {
+        weights.reset();
+        summary = co_await train();
+      } else {
+        summary = unbegun();
+      }
     } catch (...) {
       failure = std::current_exception();
     }
@@ -136,16 +139,38 @@ class TrainingRun {
 
   void request_stop() {
     stop_requested_ = true;
+    opening_.request(CancelReason::kShutdown);
     if (trainer_) trainer_->request_stop();
   }
 
-  // What the run came to, of adaptive depth; else rollout.max_ahead.
-  int32_t found_depth() const { return orchestrator_->controller().found_depth(); }
+  // What the run came to, of adaptive depth; else rollout.max_ahead. Empty: it was stopped before it began.
+  std::optional<int32_t> found_depth() const {
+    if (!orchestrator_) return std::nullopt;
+    return orchestrator_->controller().found_depth();
+  }
 
   // Evaluations in order: step and metrics.
   const std::vector<std::pair<int64_t, MetricMap>>& evaluations() const { return evaluations_; }
 
  private:
+  // False: a stop was requested meanwhile. Engines in other processes take time to start, and may hang.
+  Task<bool> open_engine(WeightsPtr weights) {
+    try {
+      co_await with_cancellation(opening_.token(), engine_.open(weights));
+      co_return true;
+    } catch (const Cancelled&) {
+      if (!stop_requested_) throw;
+    }
+    co_return false;
+  }
+
+  // Of a run that was stopped before its first step.
+  TrainSummary unbegun() const {
+    TrainSummary summary{.state = start_.state, .interrupted = true};
+    if (start_.checkpoint) summary.checkpoint = start_.checkpoint->folder;
+    return summary;
+  }
+
   // From the open engine to the end of the last step.
   Task<TrainSummary> train() {
     Engine& engine = engine_.engine();
@@ -266,6 +291,7 @@ class TrainingRun {
   std::unique_ptr<OrchestratorSource> source_;
   std::unique_ptr<Trainer> trainer_;
   std::vector<std::pair<int64_t, MetricMap>> evaluations_;
+  CancellationSource opening_;  // of the engine
   bool stop_requested_ = false;
   bool timed_out_ = false;
 };
@@ -324,9 +350,9 @@ int run_train(const RunFileArguments& arguments, InterruptWatch& interrupts) {
   FigureReport report;
   add_success(file.config, training, report);
   print_result(file.config, start, summary);
-  if (file.config.rollout.adaptive_depth) {
-    fmt::print("depth found                 {} of at most {}\n", training.found_depth(),
-               file.config.rollout.max_ahead);
+  const std::optional<int32_t> depth = training.found_depth();
+  if (file.config.rollout.adaptive_depth && depth) {
+    fmt::print("depth found                 {} of at most {}\n", *depth, file.config.rollout.max_ahead);
   }
   write_figures(report, arguments.json);
   if (!summary.interrupted) return kExitDone;

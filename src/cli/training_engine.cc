@@ -55,6 +55,12 @@ TrainingEngine::TrainingEngine(Session& session, const RunConfig& config, std::f
 TrainingEngine::~TrainingEngine() = default;
 
 Task<> TrainingEngine::open(const WeightsPtr& weights) {
+  const std::filesystem::path files = folder_ / "engine_weights";
+  WeightsFiles::remove_left(files);  // of a run that was killed, whatever engines this one has
+  if (config_.engine.child_processes > 0) {
+    files_ = std::make_unique<WeightsFiles>(files, session_.blocking());
+    launcher_ = make_system_launcher(session_.executor());
+  }
   if (config_.engine.single()) {
     native_ = session_.make_engine(weights);
   } else {
@@ -68,10 +74,6 @@ Task<> TrainingEngine::open(const WeightsPtr& weights) {
 
 Task<> TrainingEngine::open_replicas(const WeightsPtr& weights) {
   events_.emplace(folder_ / "engine_events.jsonl", true);
-  if (config_.engine.child_processes > 0) {
-    files_ = std::make_unique<WeightsFiles>(folder_ / "engine_weights", session_.blocking());
-    launcher_ = make_system_launcher(session_.executor());
-  }
   routed_ = std::make_unique<RoutedEngine>(session_.executor(), make_makers(), options());
   co_await routed_->open(weights);
 }

@@ -30,7 +30,8 @@ class TrainingEngine {
                  std::filesystem::path program);
   ~TrainingEngine();
 
-  // Serves `weights` when it returns. Throws Error for an engine that cannot be made.
+  // Serves `weights` when it returns. Throws Error for an engine that cannot be made, and Cancelled; close()
+  // must follow in any case.
   Task<> open(const WeightsPtr& weights);
   // After open().
   Engine& engine() const;

@@ -84,8 +84,9 @@ SamplingParameters sampling_from_json(const Json& json) {
                               .forbidden_tokens = tokens_from_json(json.at("forbidden_tokens")),
                               .top_log_probabilities = int32_from_json(json.at("top_log_probabilities"))};
   for (const Json& bias : json.at("logit_bias").as_array()) {
-    sampling.logit_bias.push_back(
-        {int32_from_json(bias.as_array().at(0)), float_from_json(bias.as_array().at(1))});
+    const Json::Array& pair = bias.as_array();
+    if (pair.size() != 2) throw input_error("A logit bias is a token and its number.");
+    sampling.logit_bias.push_back({int32_from_json(pair[0]), float_from_json(pair[1])});
   }
   return sampling;
 }
@@ -278,8 +279,12 @@ EngineStatistics engine_statistics_from_json(const Json& json) {
   const Json::Array& list = json.as_array();
   EngineStatistics statistics;
   size_t next = 0;
-  visit_counters(statistics, [&](int64_t& counter) { counter = list.at(next++).as_int(); });
-  statistics.busy_seconds = list.at(next).as_double();
+  const auto element = [&]() -> const Json& {
+    if (next == list.size()) throw input_error("The statistics of an engine are cut short.");
+    return list[next++];
+  };
+  visit_counters(statistics, [&](int64_t& counter) { counter = element().as_int(); });
+  statistics.busy_seconds = element().as_double();
   return statistics;
 }
 
@@ -325,9 +330,8 @@ Json error_to_json(const std::exception_ptr& exception) {
   }
 }
 
-std::exception_ptr error_from_json(const Json& json) {
-  return std::make_exception_ptr(
-      Error(error_kind_from_name(json.at("kind").as_string()), json.at("message").as_string()));
+Error error_from_json(const Json& json) {
+  return Error(error_kind_from_name(json.at("kind").as_string()), json.at("message").as_string());
 }
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "engine/engine.h"
@@ -23,9 +24,10 @@ namespace stoker {
 //
 //   {"started":[7]}                                  requests 7 has its place in the batch
 //   {"tokens":[[7,id,bits,version,mixed,bits,[]]]}   tokens of one decode step, any number of requests
-//   {"id":7,"result":{...}}                          the end of what was asked as 7; or "failure", or
+//   {"id":7,"result":{...}}                          the end of what was asked as 7; or "failure"; or
 //   "error",
-//                                                    which the parent throws
+//                                                    thrown to the asker if its kind is input, and else the
+//                                                    end of the child
 //
 // Decoders throw Error(kInput) for what is none of these.
 
@@ -70,7 +72,7 @@ Failure failure_from_json(const Json& json);
 
 // An Error keeps its kind; anything else becomes Error(kInternal), and memory that ran out Error(kResource).
 Json error_to_json(const std::exception_ptr& exception);
-std::exception_ptr error_from_json(const Json& json);
+Error error_from_json(const Json& json);
 
 Json floats_to_json(const std::vector<float>& values);
 std::vector<float> floats_from_json(const Json& json);

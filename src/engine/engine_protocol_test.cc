@@ -113,12 +113,9 @@ TEST(EngineProtocol, EndsArriveWhole) {
   EXPECT_EQ(failure_from_json(through_text(to_json(failure))), failure);
 
   const std::exception_ptr thrown = std::make_exception_ptr(input_error("Token 3 is none."));
-  try {
-    std::rethrow_exception(error_from_json(through_text(error_to_json(thrown))));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    EXPECT_STREQ(error.what(), "Token 3 is none.");
-  }
+  const Error error = error_from_json(through_text(error_to_json(thrown)));
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_STREQ(error.what(), "Token 3 is none.");
 
   const EngineStatistics statistics{1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1};
   const EngineStatistics numbers = engine_statistics_from_json(through_text(to_json(statistics)));
@@ -153,6 +150,12 @@ TEST(EngineProtocol, RefusesWhatIsNotOfIt) {
   EXPECT_THROW(completion_from_json(
                    Json::parse(R"({"stop_reason":1,"sampled_tokens":1,"cached_tokens":0,"text":"0g"})")),
                Error);
+  EXPECT_THROW(engine_statistics_from_json(Json::parse("[1,2,3]")), Error);
+  EXPECT_THROW(generate_request_from_json(
+                   Json::parse(R"({"tokens":[],"sampling":{"temperature":0,"top_k":0,"top_p":0,"min_p":0,)"
+                               R"("repetition_penalty":0,"presence_penalty":0,"frequency_penalty":0,)"
+                               R"("logit_bias":[[1]],"forbidden_tokens":[],"top_log_probabilities":0}})")),
+               Error);
 }
 
 Task<std::shared_ptr<const OwnedWeightsFile>> write(WeightsFiles* files, WeightsPtr weights) {
@@ -176,6 +179,31 @@ TEST(WeightsFiles, GiveTheSameWeightsUntilTheyAreReplaced) {
   file.reset();
   EXPECT_FALSE(std::filesystem::exists(old.path));
   EXPECT_EQ(read_weights_file(next->file(), test_model_config())->digest(), second->digest());
+}
+
+TEST(WeightsFiles, NothingIsLeftOfAKilledRunsAndNothingElseIsTouched) {
+  const TestFolder folder;
+  SimulatedExecutor executor(1);
+  Pool pool;
+  write_file_atomic(folder / "beside", "kept");
+  std::filesystem::create_directories(folder / "weights" / "deeper");
+  write_file_atomic(folder / "weights" / "deeper" / "1.weights.part", "left");
+  std::filesystem::create_directory_symlink(folder.path(), folder / "weights" / "link");
+  {
+    WeightsFiles files(folder / "weights", pool);
+    EXPECT_TRUE(std::filesystem::is_empty(folder / "weights"));
+    run(executor, write(&files, test_weights(1)));
+    write_file_atomic(folder / "weights" / "2.weights.part", "cut off");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "weights"));
+  EXPECT_EQ(read_file(folder / "beside"), "kept");
+  WeightsFiles::remove_left(folder / "weights");  // is not there
+  std::filesystem::create_directory(folder / "other");
+  write_file_atomic(folder / "other" / "file", "kept");
+  std::filesystem::create_directory_symlink(folder / "other", folder / "weights");
+  WeightsFiles::remove_left(folder / "weights");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "weights"));
+  EXPECT_EQ(read_file(folder / "other" / "file"), "kept");
 }
 
 TEST(WeightsFiles, AFileThatWasTouchedIsRefused) {

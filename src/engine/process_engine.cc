@@ -16,11 +16,25 @@ namespace {
 constexpr size_t kMaxLineBytes = size_t{1} << 30;
 constexpr Duration kCloseLimit = std::chrono::seconds(5);
 
+void check_version(const Json& answer, int64_t expected) {
+  if (const int64_t version = answer.at("version").as_int(); version != expected) {
+    throw input_error(fmt::format("Version {} was asked for, and {} answers.", expected, version));
+  }
+}
+
+void check_count(const Completion& completion, int32_t came) {
+  if (completion.sampled_tokens != came) {
+    throw input_error(
+        fmt::format("A request ended after {} tokens, and {} came.", completion.sampled_tokens, came));
+  }
+}
+
 }  // namespace
 
 // One question to the child, on the stack of who waits for the answer.
 struct ProcessEngine::Asked {
   TokenSink* sink = nullptr;
+  int32_t tokens = 0;  // given to it
   Event answered{"a child's answer"};
   std::optional<Result<Json>> answer;
   std::exception_ptr exception;  // instead of an answer
@@ -69,18 +83,36 @@ Task<Result<Done>> ProcessEngine::begin(ProcessLauncher& launcher, WeightsPtr we
       {.command = options_.command, .name = options_.name, .max_line_bytes = kMaxLineBytes}, *this);
   if (!process) co_return process.failure();
   process_ = *std::move(process);
+  last_heard_ = executor_.now();
+  schedule_heartbeat();
+  const int64_t version = file_->file().version;
   Json command = Json::object({{"engine", to_json(options_.start)}, {"weights", to_json(file_->file())}});
   const Result<Json> answer = co_await ask("start", std::move(command));
   if (!answer) co_return answer.failure();
-  version_ = answer->at("version").as_int();
-  capabilities_ = engine_capabilities_from_json(answer->at("capabilities"));
-  schedule_heartbeat();
+  const auto capabilities = understood(*answer, [version](const Json& result) {
+    check_version(result, version);
+    return engine_capabilities_from_json(result.at("capabilities"));
+  });
+  if (!capabilities) co_return capabilities.failure();
+  version_ = version;
+  capabilities_ = *capabilities;
   co_return Done{};
 }
 
 Failure ProcessEngine::lost_failure() const {
   return {FailureClass::kInfrastructure, "engine_lost",
           fmt::format("The {} in a process of its own was lost: {}.", options_.name, *lost_reason_)};
+}
+
+// The child's answer by its meaning. One that has none ends the child: what it says next would be no better.
+template <typename Read>
+auto ProcessEngine::understood(const Json& answer, Read read) -> Result<decltype(read(answer))> {
+  try {
+    return read(answer);
+  } catch (const std::exception& error) {
+    abandon(fmt::format("it gave an answer that does not fit the question ({})", error.what()));
+    return lost_failure();
+  }
 }
 
 Task<Result<Json>> ProcessEngine::ask(std::string what, Json command, TokenSink* sink) {
@@ -106,15 +138,22 @@ Task<Result<Completion>> ProcessEngine::generate(GenerateRequest request, TokenS
   }
   const Result<Json> answer = co_await ask("generate", to_json(request), &sink);
   if (!answer) co_return answer.failure();
-  co_return completion_from_json(*answer);
+  co_return understood(*answer, completion_from_json);
 }
 
 Task<Result<std::vector<float>>> ProcessEngine::score(std::vector<int32_t> tokens, float temperature) {
+  const size_t scored = tokens.empty() ? 0 : tokens.size() - 1;
   const Result<Json> answer = co_await ask(
       "score",
       Json::object({{"tokens", tokens_to_json(tokens)}, {"temperature", float_to_json(temperature)}}));
   if (!answer) co_return answer.failure();
-  co_return floats_from_json(*answer);
+  co_return understood(*answer, [scored](const Json& result) {
+    std::vector<float> scores = floats_from_json(result);
+    if (scores.size() != scored) {
+      throw input_error(fmt::format("{} scores were asked for, and {} came.", scored, scores.size()));
+    }
+    return scores;
+  });
 }
 
 Task<Result<Done>> ProcessEngine::prepare(WeightsPtr weights) {
@@ -130,8 +169,12 @@ Task<Result<Done>> ProcessEngine::prepare(WeightsPtr weights) {
 Task<Result<Done>> ProcessEngine::commit(int64_t version) {
   const Result<Json> answer = co_await ask("commit", Json::object({{"version", version}}));
   if (!answer) co_return answer.failure();
-  version_ = answer->at("version").as_int();
-  co_return Done{};
+  const Result<Done> swapped = understood(*answer, [version](const Json& result) {
+    check_version(result, version);
+    return Done{};
+  });
+  if (swapped) version_ = version;
+  co_return swapped;
 }
 
 Task<Result<Done>> ProcessEngine::publish(WeightsPtr weights) {
@@ -146,7 +189,7 @@ void ProcessEngine::on_line(std::string_view line) {
   if (lost()) return;
   try {
     take(Json::parse(line, "a line of an engine's process"));
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     abandon(fmt::format("it wrote a line that is not of the protocol ({})", error.what()));
   }
 }
@@ -157,8 +200,7 @@ void ProcessEngine::take(const Json& message) {
   }
   if (const Json* started = message.find("started")) {
     for (const Json& id : started->as_array()) {
-      const auto found = open_.find(id.as_int());
-      if (found != open_.end() && found->second->sink != nullptr) found->second->sink->started();
+      tell_sink(id.as_int(), [](Asked& asked) { asked.sink->started(); });
     }
   }
   if (const Json* tokens = message.find("tokens")) {
@@ -169,15 +211,28 @@ void ProcessEngine::take(const Json& message) {
 
 void ProcessEngine::take_token(const Json& element) {
   const EngineTokenMessage message = engine_token_from_json(element);
-  const auto found = open_.find(message.request);
+  if (message.token.id < 0 || message.token.id >= options_.start.config.vocab_size) {
+    throw input_error(fmt::format("Token {} is none of the model's {}.", message.token.id,
+                                  options_.start.config.vocab_size));
+  }
+  tell_sink(message.request, [&message](Asked& asked) {
+    ++asked.tokens;
+    asked.sink->accept(message.token);
+  });
+}
+
+// What a sink throws is its owner's, not the child's: it ends the request there.
+template <typename Call>
+void ProcessEngine::tell_sink(int64_t request, Call call) {
+  const auto found = open_.find(request);
   if (found == open_.end() || found->second->sink == nullptr) return;  // cancelled meanwhile
   Asked& asked = *found->second;
   try {
-    asked.sink->accept(message.token);
+    call(asked);
   } catch (...) {
     asked.exception = std::current_exception();
     open_.erase(found);
-    process_->send(Json::object({{"do", "cancel"}, {"id", message.request}}).dump());
+    process_->send(Json::object({{"do", "cancel"}, {"id", request}}).dump());
     asked.answered.set();
   }
 }
@@ -187,11 +242,16 @@ void ProcessEngine::take_answer(const Json& message) {
   if (found == open_.end()) return;  // cancelled meanwhile, or a ping
   Asked& asked = *found->second;
   if (const Json* result = message.find("result")) {
+    if (asked.sink != nullptr) check_count(completion_from_json(*result), asked.tokens);
     asked.answer = *result;
   } else if (const Json* failure = message.find("failure")) {
     asked.answer = failure_from_json(*failure);
   } else {
-    asked.exception = error_from_json(message.at("error"));
+    const Error error = error_from_json(message.at("error"));
+    if (error.kind() != ErrorKind::kInput) {
+      return abandon(fmt::format("it ended a question with an error ({})", error.what()));
+    }
+    asked.exception = std::make_exception_ptr(error);
   }
   open_.erase(found);
   asked.answered.set();

@@ -32,15 +32,18 @@ struct ProcessEngineOptions {
 // An engine in a child process. Tokens come as the child makes them, bit for bit as an engine here would make
 // them; new weights go to it by file. Cancelling returns at once, and the child ends the request within one
 // decode step. When the child ends, by SIGKILL or in whatever way, the object is lost: requests in flight
-// fail with infrastructure.engine_lost, and their sinks keep what was accepted. A request with a TokenMask,
-// which is code, is the failure infrastructure.unsupported.
+// fail with infrastructure.engine_lost, and their sinks keep what was accepted. A child that lives and is
+// broken is ended in the same way: one that writes what is not of the protocol, gives an answer that does not
+// fit the question, or ends a question with an Error of another kind than kInput. Only that kind is the
+// asker's, and thrown there. A request with a TokenMask, which is code, is the failure
+// infrastructure.unsupported.
 //
 // Must not be destroyed while one of its tasks is awaited. Loop thread only.
 class ProcessEngine final : public ReplicaEngine, private ProcessListener {
  public:
-  // Starts a child that serves `weights` and waits until it does. `executor`, `launcher` and `files` must
-  // outlive it. Fails with infrastructure.spawn, engine_lost or weights_file, and throws what the child's
-  // engine threw when it was made.
+  // Starts a child that serves `weights` and waits until it does; one that says nothing meanwhile is hung
+  // too. `executor`, `launcher` and `files` must outlive it. Fails with infrastructure.spawn, engine_lost or
+  // weights_file, and throws the Error(kInput) that the child's engine threw when it was made.
   static Task<Result<std::shared_ptr<ReplicaEngine>>> start(Executor& executor, ProcessLauncher& launcher,
                                                             WeightsFiles& files, ProcessEngineOptions options,
                                                             WeightsPtr weights);
@@ -74,6 +77,10 @@ class ProcessEngine final : public ReplicaEngine, private ProcessListener {
 
   Task<Result<Done>> begin(ProcessLauncher& launcher, WeightsPtr weights);
   Task<Result<Json>> ask(std::string what, Json command, TokenSink* sink = nullptr);
+  template <typename Read>
+  auto understood(const Json& answer, Read read) -> Result<decltype(read(answer))>;
+  template <typename Call>
+  void tell_sink(int64_t request, Call call);
   void on_line(std::string_view line) override;
   void on_writable() override {}
   void on_end(const ProcessEnd& end) override;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "async/run.h"
@@ -40,7 +42,9 @@ class Children {
   }
 
   bool silent = false;  // says nothing any more
-  int cancels = 0;      // that reached a child
+  // What a broken child says instead of a line.
+  std::function<std::string(const std::string& line)> spoil;
+  int cancels = 0;  // that reached a child
 
  private:
   class Child;
@@ -64,7 +68,7 @@ class Children::Child final : public ProcessScript {
       return std::make_shared<NativeEngine>(all.executor_, all.compute_, weights, start.options);
     };
     const auto write = [&process, alive = alive_, &all = all_](const std::string& line) {
-      if (*alive && !all.silent) process.say(line);
+      if (*alive && !all.silent) process.say(all.spoil ? all.spoil(line) : line);
     };
     all_.servers_.push_back(std::make_unique<EngineServer>(all_.executor_, all_.blocking_, make, write));
     server_ = all_.servers_.back().get();
@@ -250,6 +254,97 @@ TEST(ProcessEngine, AChildThatHangsIsFoundByItsSilence) {
     EXPECT_NE(engine.lost_reason().find("said nothing"), std::string::npos);
   };
   run(world.executor, with_child(&world, body));
+}
+
+TEST(ProcessEngine, AChildThatSaysNothingWhileItStartsIsHung) {
+  ChildWorld world(1);
+  world.children.silent = true;
+  const auto start = [](ChildWorld* in) -> Task<> {
+    const auto started =
+        co_await ProcessEngine::start(in->executor, in->launcher, in->files, in->options(), test_weights(3));
+    EXPECT_FALSE(started.ok());
+    EXPECT_NE(started.failure().message.find("said nothing"), std::string::npos);
+    co_await in->children.finish();
+  };
+  run(world.executor, start(&world));
+  EXPECT_EQ(world.launcher.running(), 0);
+}
+
+// Replaces the first `what` of a line, and tells of it.
+std::function<std::string(const std::string&)> spoiler(int* spoiled, std::string what, std::string by) {
+  return [=](const std::string& line) {
+    const size_t at = line.find(what);
+    if (at == std::string::npos || (*spoiled)++ > 0) return line;
+    return by.empty() ? "{" + line : line.substr(0, at) + by + line.substr(at + what.size());
+  };
+}
+
+// A child that lives and is broken costs what a killed one costs.
+TEST(RoutedProcessEngines, WhatIsBrokenIsReplacedAndGivesTheSameTokens) {
+  const WeightsPtr weights = test_weights(3);
+  const std::vector<GenerateRequest> requests = grouped_requests(33, 2);
+  const std::vector<Outcome> expected = alone(requests, weights);
+  const std::pair<std::string, std::string> breaks[] = {
+      {R"("result":{"stop_reason")",
+       R"("error":{"kind":"internal","message":"Broken."},"no":{"stop_reason")"},
+      {R"("result":{"stop_reason")", R"("error":{"kind":"resource","message":"No."},"no":{"stop_reason")"},
+      {R"("result":{"stop_reason")", R"("error":{"message":"Broken."},"no":{"stop_reason")"},
+      {R"("result":{"stop_reason":)", R"("result":{"stop_reason":1)"},
+      {R"("result":{"stop_reason")", R"("result":{"reason")"},
+      {R"("sampled_tokens":)", R"("sampled_tokens":1)"},
+      {R"("tokens":[[)", R"("tokens":[[1,99,0,3,0,0,[]],[)"},
+      {R"("tokens":[[)", R"("tokens":[[1],[)"},
+      {R"("statistics":[)", R"("statistics":[],"no":[)"},
+      {R"("tokens":[[)", ""}};
+  for (const auto& [what, by] : breaks) {
+    SCOPED_TRACE(what + " -> " + by);
+    ChildWorld world(1);
+    int spoiled = 0;
+    std::vector<std::unique_ptr<ReplicaMaker>> makers;
+    makers.push_back(std::make_unique<ProcessMaker>(world));
+    std::string reason;
+    RoutedEngine engine(world.executor, std::move(makers),
+                        {.on_loss = [&](const auto&, const auto& why) { reason = why; }});
+    std::vector<Outcome> outcomes;
+    const auto body = [](ChildWorld* in, RoutedEngine* routed, WeightsPtr first,
+                         std::vector<GenerateRequest> all, std::vector<Outcome>* into,
+                         std::function<std::string(const std::string&)> spoil) -> Task<> {
+      co_await routed->open(std::move(first));
+      in->children.spoil = std::move(spoil);
+      *into = co_await generate_all(*routed, std::move(all));
+      co_await routed->close();
+      co_await in->children.finish();
+    };
+    run(world.executor, body(&world, &engine, weights, requests, &outcomes, spoiler(&spoiled, what, by)));
+    EXPECT_GT(spoiled, 0);
+    expect_same(outcomes, expected);
+    EXPECT_EQ(engine.statistics().lost_engines, 1) << reason;
+    EXPECT_NE(reason.find("it "), std::string::npos) << reason;
+  }
+}
+
+TEST(ProcessEngine, AnswersThatDoNotFitTheirQuestionEndTheChild) {
+  const auto lost_by = [](const char* what, const char* by, auto question) {
+    ChildWorld world(1);
+    bool lost = false;
+    int spoiled = 0;
+    const auto body = [](ChildWorld& in, ProcessEngine& engine, auto ask,
+                         std::function<std::string(const std::string&)> spoil, bool* ends) -> Task<> {
+      in.children.spoil = std::move(spoil);
+      const auto answer = co_await ask(engine);
+      EXPECT_FALSE(answer.ok());
+      if (!answer) EXPECT_EQ(answer.failure().name(), "infrastructure.engine_lost");
+      *ends = engine.lost();
+    };
+    run(world.executor, with_child(&world, body, question, spoiler(&spoiled, what, by), &lost));
+    return lost;
+  };
+  const auto score = [](ProcessEngine& engine) { return engine.score({1, 2, 3}, 1); };
+  const auto publish = [](ProcessEngine& engine) { return engine.publish(test_weights(4, 2)); };
+  EXPECT_TRUE(lost_by(R"("result":[)", R"("result":[7,)", score));
+  EXPECT_TRUE(lost_by(R"("result":[)", R"("result":"","no":[)", score));
+  EXPECT_TRUE(lost_by(R"("result":{"version":4)", R"("result":{"version":5)", publish));
+  EXPECT_TRUE(lost_by(R"("result":{"version":4)", R"("result":{"no":4)", publish));
 }
 
 Task<> kill_children(ChildWorld* world, uint64_t seed, const bool* done) {

@@ -8,8 +8,8 @@ namespace stoker {
 
 // How a publication of weights to several replicas ended.
 enum class PublicationOutcome {
-  kCommitted,        // every replica serves the new version
-  kAborted,          // none was told to commit: the version before serves everywhere
+  kCommitted,        // every replica that took part serves the new version
+  kAborted,          // none of them does: each that is left serves the version before
   kPartlyCommitted,  // some serve the new version, the others certainly do not
   kUnknown,          // one was told to commit and has not said whether it did
 };

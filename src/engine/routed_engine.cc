@@ -1,6 +1,7 @@
 #include "engine/routed_engine.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "engine/replica_progress.h"
 #include "engine/request_check.h"
+#include "engine/weights_file.h"
 
 namespace stoker {
 namespace {
@@ -152,8 +154,21 @@ void RoutedEngine::set_aside(Slot& slot) {
   slot.wake.set();
 }
 
-// The life of a replica: made, brought to the version that is to be served, serving; lost, and made again.
+// A keeper that ended would leave requests waiting for its replica for ever: they are told why.
 Task<> RoutedEngine::keep(Slot& slot) {
+  try {
+    co_await live(slot);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (...) {
+    slot.serving = false;
+    if (!broken_) broken_ = std::current_exception();
+    changed_.set();
+  }
+}
+
+// The life of a replica: made, brought to the version that is to be served, serving; lost, and made again.
+Task<> RoutedEngine::live(Slot& slot) {
   while (!slot.given_up) {
     if (slot.engine == nullptr) {
       co_await replace(slot);
@@ -191,8 +206,8 @@ Task<> RoutedEngine::let_go(Slot& slot) {
   counters.waiting_requests = counters.running_requests = 0;
   counters.cache_blocks_used = counters.cache_blocks_total = 0;
   add(slot.past, counters);
-  failed(slot, engine->lost_reason());
   co_await shielded(engine->close());
+  failed(slot, engine->lost_reason());
 }
 
 Task<> RoutedEngine::replace(Slot& slot) {
@@ -231,22 +246,34 @@ RoutedEngine::Slot* RoutedEngine::choose(const StreamKey& stream, bool masked) {
   return chosen < 0 ? nullptr : slots_[static_cast<size_t>(chosen)].get();
 }
 
-// Null: closing.
-Task<RoutedEngine::Slot*> RoutedEngine::slot_for(const GenerateRequest& request) {
-  while (!closing_) {
-    if (Slot* slot = choose(request.stream, request.mask != nullptr)) co_return slot;
-    co_await someone_serves();
-    if (Slot* slot = choose(request.stream, request.mask != nullptr)) co_return slot;
-    // One serves, and none of those that could serve this request: the next change may bring one.
-    changed_.reset();
-    if (!closing_) co_await changed_.wait();
-  }
-  co_return nullptr;
+bool RoutedEngine::some_may_take_masks() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const auto& slot) { return slot->takes_masks && !slot->given_up; });
 }
 
-// Waits until a replica takes requests, or until close().
+// Asked again for every part of a request: meanwhile replicas are given up, and the last that takes masks may
+// be one of them.
+Task<Result<RoutedEngine::Slot*>> RoutedEngine::slot_for(const GenerateRequest& request) {
+  const bool masked = request.mask != nullptr;
+  for (;;) {
+    co_await someone_serves();
+    if (closing_) co_return shut_down();
+    if (masked && !some_may_take_masks()) {
+      co_return Failure{FailureClass::kInfrastructure, "unsupported",
+                        "A request with a token mask needs an engine in this process; set engine.replicas to "
+                        "more than engine.child_processes."};
+    }
+    if (Slot* slot = choose(request.stream, masked)) co_return slot;
+    // One serves, and none of those that could serve this request: the next change may bring one.
+    changed_.reset();
+    co_await changed_.wait();
+  }
+}
+
+// Waits until a replica takes requests, or until close(). Throws when none ever will.
 Task<> RoutedEngine::someone_serves() {
   for (;;) {
+    if (broken_) std::rethrow_exception(broken_);
     bool serves = closing_, hopeless = true;
     for (const std::unique_ptr<Slot>& slot : slots_) {
       serves = serves || slot->serving;
@@ -264,19 +291,13 @@ Task<> RoutedEngine::someone_serves() {
 
 Task<Result<Completion>> RoutedEngine::generate(GenerateRequest request, TokenSink& sink) {
   if (std::optional<Failure> failure = check_request(request)) co_return *std::move(failure);
-  if (request.mask && std::none_of(slots_.begin(), slots_.end(),
-                                   [](const auto& slot) { return slot->takes_masks && !slot->given_up; })) {
-    co_return Failure{FailureClass::kInfrastructure, "unsupported",
-                      "A request with a token mask needs an engine in this process; set engine.replicas to "
-                      "more than engine.child_processes."};
-  }
   ReplicaProgress progress(std::move(request), sink, options_.tokenizer.get());
   int fruitless = 0;
   for (;;) {
-    Slot* slot = co_await slot_for(progress.request());
-    if (slot == nullptr) co_return shut_down();
+    const Result<Slot*> slot = co_await slot_for(progress.request());
+    if (!slot) co_return slot.failure();
     const size_t before = progress.accepted();
-    Visit visit(*slot);
+    Visit visit(**slot);
     Result<Completion> result = co_await visit.engine().generate(progress.rest(), progress);
     if (result) {
       visit.succeeded();
@@ -309,6 +330,7 @@ EngineStatistics RoutedEngine::statistics() const {
     add(sum, slot->past);
     if (slot->engine) add(sum, slot->engine->statistics());
   }
+  sum.busy_seconds /= static_cast<double>(slots_.size());
   return sum;
 }
 
@@ -351,12 +373,15 @@ Task<Result<Done>> RoutedEngine::publish(WeightsPtr weights) {
       if (closing_) co_return shut_down();
       co_return Done{};
     }
+    if (round.refusal && round.refusal->reason == WeightsFiles::kRefused) {
+      throw resource_error(fmt::format("Version {} cannot be given to the engines in other processes: {}",
+                                       weights->version(), round.refusal->message));
+    }
     if (round.refusal) co_return *round.refusal;
   }
-  co_return Failure{
-      FailureClass::kInfrastructure, "publication_aborted",
+  throw resource_error(
       fmt::format("Version {} could not be prepared on any engine in {} tries; the log says why.",
-                  weights->version(), kMostRounds)};
+                  weights->version(), kMostRounds));
 }
 
 Task<PublicationOutcome> RoutedEngine::publish_round(Round& round) {

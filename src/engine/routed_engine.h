@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,7 +35,9 @@ struct RoutedEngineOptions {
   Duration commit_limit = std::chrono::seconds(60);    // likewise
   // A replica that is lost so often in a row, without having ended a request between, is given up.
   int most_losses = 8;
-  // Both may be empty. A loss names the replica and says why, as a clause or a sentence.
+  // Both may be empty. A loss names the replica and says why, as a clause or a sentence; the replica is
+  // closed by then. What they throw ends the run: it comes out of publish() and of every request that begins
+  // or waits.
   std::function<void(const PublicationReport&)> on_publication;
   std::function<void(const std::string& replica, const std::string& reason)> on_loss;
 };
@@ -47,14 +50,16 @@ struct RoutedEngineOptions {
 // publish() is a Publication over the replicas that serve, each step with its limit. When it returns, every
 // replica that takes requests serves the new version. One that was left out takes none until it has caught
 // up; one in doubt is ended and replaced. An aborted publication, where every replica was lost or late, is
-// tried again on their replacements; where one refused, the refusal is publish()'s failure.
+// tried again on their replacements; where one refused, the refusal is publish()'s failure. What the machine
+// refused, a file for engines in other processes or time after time an engine, throws Error(kResource).
 //
 //   RoutedEngine engine(executor, std::move(makers), options);
 //   co_await engine.open(weights);
 //   ... as any Engine ...
 //   co_await engine.close();
 //
-// Throws Error(kResource) from every call once all replicas are given up. Loop thread only.
+// Throws Error(kResource) from every call once all replicas are given up. A request with a token mask that no
+// replica can take any more is the failure infrastructure.unsupported. Loop thread only.
 class RoutedEngine final : public Engine {
  public:
   // At least one maker; `executor` must outlive the object.
@@ -72,7 +77,8 @@ class RoutedEngine final : public Engine {
   Task<Result<std::vector<float>>> score(std::vector<int32_t> tokens, float temperature) override;
   Task<Result<Done>> publish(WeightsPtr weights) override;
   int64_t version() const override { return version_; }
-  // Sums over the replicas, the lost ones' counters included.
+  // Sums over the replicas, the lost ones' counters included; busy_seconds is their mean, so that it is at
+  // most the time that passed.
   EngineStatistics statistics() const override;
 
   // Ends the replicas; requests in flight fail with infrastructure.shut_down.
@@ -94,13 +100,15 @@ class RoutedEngine final : public Engine {
 
   Task<> open_slot(Slot& slot);
   Task<> keep(Slot& slot);
+  Task<> live(Slot& slot);
   Task<> replace(Slot& slot);
   Task<> bring_up(Slot& slot);
   Task<> let_go(Slot& slot);
   void take_in(Slot& slot, std::shared_ptr<ReplicaEngine> engine);
   void set_aside(Slot& slot);
   void failed(Slot& slot, const std::string& reason);
-  Task<Slot*> slot_for(const GenerateRequest& request);
+  Task<Result<Slot*>> slot_for(const GenerateRequest& request);
+  bool some_may_take_masks() const;
   Slot* choose(const StreamKey& stream, bool masked);
   Task<> someone_serves();
   Task<PublicationOutcome> publish_round(Round& round);
@@ -119,7 +127,8 @@ class RoutedEngine final : public Engine {
   Semaphore publishing_{1, "publication to replicas"};
   Event changed_{"a replica that serves"};
   bool closing_ = false;
-  EngineStatistics counted_;  // publications, losses, requests that went on elsewhere
+  std::exception_ptr broken_;  // what ended a keeper
+  EngineStatistics counted_;   // publications, losses, requests that went on elsewhere
 };
 
 }  // namespace stoker

@@ -16,6 +16,7 @@
 #include "engine/engine_test_support.h"
 #include "engine/replica_progress.h"
 #include "engine/request_check.h"
+#include "engine/weights_file.h"
 #include "text/tokenizer_builder.h"
 
 namespace stoker {
@@ -34,9 +35,12 @@ struct World {
   Duration commit_latency = 5ms;
   Duration start_latency = 20ms;
   std::function<bool(int replica)> refuses_prepare = [](int) { return false; };
+  std::string refusal = "refused";
   std::function<bool(int replica)> hangs_in_commit = [](int) { return false; };
   std::function<bool(int start)> fails_to_start = [](int) { return false; };
+  std::function<bool(int replica)> takes_masks = [](int) { return false; };
   int starts = 0;
+  int closed = 0;
   std::map<int, int64_t> served;               // tokens by replica
   std::vector<std::pair<int, int64_t>> swaps;  // replica and version, in order
 };
@@ -49,7 +53,9 @@ class ScriptedReplica final : public ReplicaEngine {
 
   EngineCapabilities capabilities() const override { return {.keyed_random_streams = true}; }
   int64_t version() const override { return version_; }
-  EngineStatistics statistics() const override { return {.sampled_tokens = sampled_}; }
+  EngineStatistics statistics() const override {
+    return {.sampled_tokens = sampled_, .busy_seconds = 0.5 * static_cast<double>(sampled_)};
+  }
 
   Task<Result<Completion>> generate(GenerateRequest request, TokenSink& sink) override {
     if (std::optional<Failure> failure = check_request(request)) co_return *failure;
@@ -83,7 +89,8 @@ class ScriptedReplica final : public ReplicaEngine {
   }
   Task<Result<Done>> prepare(WeightsPtr weights) override {
     if (!co_await alive_for(world_.prepare_latency)) co_return gone();
-    if (world_.refuses_prepare(index_)) co_return Failure{FailureClass::kInfrastructure, "refused", "No."};
+    if (world_.refuses_prepare(index_))
+      co_return Failure{FailureClass::kInfrastructure, world_.refusal, "No."};
     prepared_ = weights->version();
     co_return Done{};
   }
@@ -105,9 +112,10 @@ class ScriptedReplica final : public ReplicaEngine {
     end_.request(CancelReason::kShutdown);
     if (when_lost_) std::exchange(when_lost_, nullptr)();
   }
-  bool takes_masks() const override { return false; }
+  bool takes_masks() const override { return world_.takes_masks(index_); }
   Task<> close() override {
     abandon("closed");
+    ++world_.closed;
     co_return;
   }
 
@@ -208,6 +216,16 @@ Task<> close_after(RoutedEngine* engine, Task<> body) {
   if (failure) std::rethrow_exception(failure);
 }
 
+ErrorKind kind_thrown(SimulatedExecutor& executor, Task<> task) {
+  try {
+    run(executor, std::move(task));
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorKind::kInternal;
+}
+
 Task<> kill_at_random(Routed* routed, uint64_t seed, int kills) {
   RandomStream random({.run_seed = seed, .purpose = RandomPurpose::kSchedule});
   for (int i = 0; i < kills; ++i) {
@@ -295,6 +313,7 @@ TEST(RoutedEngine, SharesRequestsAndKeepsAGroupTogether) {
   EXPECT_EQ(world.served[0], 40);
   EXPECT_EQ(world.served[1], 40);
   EXPECT_EQ(routed.engine->statistics().sampled_tokens, 80);
+  EXPECT_EQ(routed.engine->statistics().busy_seconds, 20) << "the mean: each was busy for so long";
 }
 
 TEST(RoutedEngine, ARefusalOfAllIsAFailureAndChangesNothing) {
@@ -316,6 +335,29 @@ TEST(RoutedEngine, ARefusalOfAllIsAFailureAndChangesNothing) {
   ASSERT_EQ(routed.reports.size(), 1);
   EXPECT_EQ(routed.reports[0].outcome, PublicationOutcome::kAborted);
   EXPECT_EQ(world.starts, 2) << "nobody was replaced";
+}
+
+TEST(RoutedEngine, AFullDiskIsTheMachinesDoing) {
+  SimulatedExecutor executor(1);
+  World world;
+  world.refuses_prepare = [](int) { return true; };
+  world.refusal = WeightsFiles::kRefused;
+  Routed routed(executor, world, 2);
+  const auto body = [](Routed* engine) -> Task<> {
+    EXPECT_TRUE((co_await engine->engine->publish(version(1))).ok());
+  };
+  EXPECT_EQ(kind_thrown(executor, close_after(routed.engine.get(), body(&routed))), ErrorKind::kResource);
+}
+
+TEST(RoutedEngine, WhatNoReplicaTakesInTimeIsTheMachinesDoing) {
+  SimulatedExecutor executor(1);
+  World world;
+  world.prepare_latency = 1h;
+  Routed routed(executor, world, 2, {.prepare_limit = 1s, .most_losses = 1000});
+  const auto body = [](Routed* engine) -> Task<> {
+    EXPECT_TRUE((co_await engine->engine->publish(version(1))).ok());
+  };
+  EXPECT_EQ(kind_thrown(executor, close_after(routed.engine.get(), body(&routed))), ErrorKind::kResource);
 }
 
 // The one that refuses takes no requests, is replaced since it goes on refusing, and its replacement serves.
@@ -377,6 +419,77 @@ TEST(RoutedEngine, GivesUpWhatDiesOverAndOver) {
     EXPECT_EQ(error.kind(), ErrorKind::kResource);
   }
   EXPECT_EQ(world.starts, 3);
+}
+
+// The disk is full, say, when a loss is to be written down: whoever waits for the replica is told, and its
+// engine was closed before.
+TEST(RoutedEngine, ALossThatCannotBeToldIsThrownAtWhoWaits) {
+  SimulatedExecutor executor(1);
+  World world;
+  int closed_when_told = -1;
+  const auto tell = [&](const std::string&, const std::string&) {
+    closed_when_told = world.closed;
+    throw resource_error("The disk is full.");
+  };
+  Routed routed(executor, world, 2, {.on_loss = tell});
+  const auto body = [](Routed* engine) -> Task<> {
+    Scope scope(co_await current_executor());
+    Outcome outcome;
+    scope.spawn(generate_into(*engine->engine, request_of(1, 100), outcome));
+    co_await sleep_for(100ms);
+    engine->kill(0);
+    std::string told;
+    try {
+      co_await scope.join();
+    } catch (const Error& error) {
+      told = error.what();
+    }
+    EXPECT_EQ(told, "The disk is full.");
+    told.clear();
+    try {
+      EXPECT_TRUE((co_await engine->engine->publish(version(1))).ok());
+    } catch (const Error& error) {
+      told = error.what();
+    }
+    EXPECT_EQ(told, "The disk is full.");
+  };
+  run(executor, close_after(routed.engine.get(), body(&routed)));
+  EXPECT_EQ(closed_when_told, 1);
+  EXPECT_EQ(world.closed, 2) << "and the other one at the end";
+}
+
+class AnyToken final : public TokenMask {
+ public:
+  void forbid(std::span<const int32_t>, int32_t, std::span<uint8_t>) const override {}
+};
+
+// It waits for the replica that takes masks as long as there may be one.
+TEST(RoutedEngine, AMaskedRequestIsLookedAtAgainWhenItMoves) {
+  for (const bool comes_back : {true, false}) {
+    SimulatedExecutor executor(1);
+    World world;
+    world.takes_masks = [](int replica) { return replica == 0; };
+    world.fails_to_start = [comes_back](int start) { return !comes_back && start > 1; };
+    Routed routed(executor, world, 2, {.most_losses = 3});
+    GenerateRequest request = request_of(1, 50);
+    request.mask = std::make_shared<AnyToken>();
+    Outcome outcome;
+    const auto body = [](Routed* engine, GenerateRequest masked, Outcome* into) -> Task<> {
+      Scope scope(co_await current_executor());
+      scope.spawn(generate_into(*engine->engine, masked, *into));
+      co_await sleep_for(100ms);
+      engine->kill(0);
+      co_await scope.join();
+    };
+    run(executor, close_after(routed.engine.get(), body(&routed, request, &outcome)));
+    EXPECT_EQ(world.served[1], 0);
+    if (comes_back) {
+      expect_whole(outcome, request);
+    } else {
+      ASSERT_TRUE(outcome.failure);
+      EXPECT_EQ(outcome.failure->name(), "infrastructure.unsupported");
+    }
+  }
 }
 
 TEST(RoutedEngine, WhatCannotStartIsToldAtOnce) {

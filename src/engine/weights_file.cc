@@ -46,16 +46,22 @@ OwnedWeightsFile::~OwnedWeightsFile() {
 }
 
 WeightsFiles::WeightsFiles(fs::path folder, Pool& pool) : folder_(std::move(folder)), pool_(pool) {
+  remove_left(folder_);
   std::error_code problem;
-  fs::remove_all(folder_, problem);
-  if (!problem) fs::create_directories(folder_, problem);
+  fs::create_directories(folder_, problem);
   if (problem) throw file_error("create", folder_, problem.value());
+}
+
+void WeightsFiles::remove_left(const fs::path& folder) {
+  std::error_code problem;
+  fs::remove_all(folder, problem);
+  if (problem) throw file_error("remove", folder, problem.value());
 }
 
 WeightsFiles::~WeightsFiles() {
   last_.reset();
   std::error_code ignored;
-  fs::remove(folder_, ignored);
+  fs::remove_all(folder_, ignored);
 }
 
 Task<Result<std::shared_ptr<const OwnedWeightsFile>>> WeightsFiles::write(WeightsPtr weights) {
@@ -67,7 +73,7 @@ Task<Result<std::shared_ptr<const OwnedWeightsFile>>> WeightsFiles::write(Weight
     last_ = std::make_shared<const OwnedWeightsFile>(std::move(file));
     last_weights_ = std::move(weights);
   } catch (const Error& error) {
-    co_return Failure{FailureClass::kInfrastructure, "weights_file", error.what()};
+    co_return Failure{FailureClass::kInfrastructure, kRefused, error.what()};
   }
   co_return last_;
 }

@@ -41,14 +41,17 @@ class OwnedWeightsFile {
 //   if (!file) co_return file.failure();
 class WeightsFiles {
  public:
-  // `folder` is made anew: what an earlier run left in it is removed. Throws Error when that fails. `pool` is
-  // where files are written and must outlive the object.
+  // `folder` is made anew and removed with the object, both with all that is in it. Throws Error when it
+  // cannot be made. `pool` is where files are written and must outlive the object.
   WeightsFiles(std::filesystem::path folder, Pool& pool);
   ~WeightsFiles();
+  // What a process that was killed left of `folder`. A symbolic link is removed, and not what it names.
+  static void remove_left(const std::filesystem::path& folder);
   WeightsFiles(const WeightsFiles&) = delete;
   WeightsFiles& operator=(const WeightsFiles&) = delete;
 
   // The failure infrastructure.weights_file tells what the disk refused.
+  static constexpr const char* kRefused = "weights_file";
   Task<Result<std::shared_ptr<const OwnedWeightsFile>>> write(WeightsPtr weights);
 
  private:
