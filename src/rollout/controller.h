@@ -60,8 +60,8 @@ struct ControllerOptions {
   int32_t group_size = 1;               // G
   int32_t max_concurrent_episodes = 1;  // at least G
   int32_t max_ahead = 0;  // eta: batches that dispatch may run ahead of training; 0: synchronous
-  // max_ahead is the most; the depth is the smallest that DepthFinder finds to keep the scarcer of trainer
-  // and engine busy.
+  // max_ahead is the most, and at least 2; the depth is the smallest that DepthFinder finds to keep the
+  // scarcer of trainer and engine busy.
   bool adaptive_depth = false;
   int64_t max_staleness = 1 << 20;  // H: the largest lag of a trained token
   StaleAction stale_action = StaleAction::kDrop;

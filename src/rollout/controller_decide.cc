@@ -42,6 +42,7 @@ void Controller::State::drop_stale() {
   for (uint64_t ordinal : too_old) {
     const OpenGroup& group = groups.at(ordinal);
     ++stale;
+    if (finder) finder->group_stale();
     drop(ordinal,
          group.running > 0
              ? fmt::format("stale: it runs since version {}, training is at {}, the bound is {}",
@@ -100,7 +101,10 @@ void Controller::State::consume() {
   if (batch.size() < wanted && !(all_there && !batch.empty())) return;
   waiting_for_stale = must_wait_for_stale();
   if (waiting_for_stale) return;
-  for (uint64_t ordinal : batch) take_over(ordinal);
+  for (uint64_t ordinal : batch) {
+    if (finder && over_cap(groups.at(ordinal))) finder->group_stale();  // its old tokens are masked
+    take_over(ordinal);
+  }
   if (finder) finder->batch_taken(static_cast<int64_t>(ready.size()));
   Decision decision{.kind = DecisionKind::kConsumeBatch, .groups = std::move(batch), .version = trained};
   trainer_waiting = false;

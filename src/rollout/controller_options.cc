@@ -56,11 +56,11 @@ void check(const ControllerOptions& options) {
   check_at_least("groups_per_batch", options.groups_per_batch, 1);
   check_at_least("group_size", options.group_size, 1);
   check_at_least("max_ahead", options.max_ahead, 0);
-  if (options.adaptive_depth && options.max_ahead < 1) {
-    throw input_error(
-        "adaptive_depth is true and max_ahead, the most that it may find, is 0: a synchronous run has no "
-        "depth "
-        "to find; raise max_ahead, or set adaptive_depth to false.");
+  if (options.adaptive_depth && options.max_ahead < 2) {
+    throw input_error(fmt::format(
+        "adaptive_depth is true and max_ahead, the most that it may find, is {}: between 1 and that "
+        "there is nothing to find; raise max_ahead to at least 2, or set adaptive_depth to false.",
+        options.max_ahead));
   }
   check_at_least("max_staleness", options.max_staleness, 0);
   check_at_least("max_attempts", options.max_attempts, 1);

@@ -161,7 +161,7 @@ TEST(ControllerProperty, AdaptiveRunsKeepEveryPromiseAndReplay) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     ControllerOptions options = random_options(seed);
     options.total_steps += 60;
-    options.max_ahead += 1;
+    options.max_ahead += 2;
     options.adaptive_depth = true;
     options.end_ordinal = std::numeric_limits<uint64_t>::max();
     RandomWorld world(seed, options, seed % 5 == 0);

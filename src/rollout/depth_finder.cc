@@ -23,6 +23,7 @@ double DepthFinder::gain(const Measurement& shallower, const Measurement& deeper
   const auto tokens = [](const Measurement& m) { return m.share(m.tokens); };
   const double by_steps = lost_share(steps(shallower), steps(deeper));
   if (shallower.tokens == 0 || deeper.tokens == 0) return by_steps;
+  if (shallower.stale_groups + deeper.stale_groups > 0) return by_steps;
   const auto late_share = [](const Measurement& m) { return static_cast<double>(m.late_steps) / m.steps; };
   const double late = late_share(shallower) * late_share(deeper);
   return late * lost_share(tokens(shallower), tokens(deeper)) + (1 - late) * by_steps;

@@ -13,15 +13,17 @@ namespace stoker {
 // It looks at windows of steps. Depth is short only where the trainer waits for groups, and also, in the same
 // window, groups wait for nothing but the depth: then the next depth is tried. What a trial gains is measured
 // by the side that limits the run, since the length of episodes is noise to the other one: tokens per second
-// as far as the trainer waits at every step, steps per second as far as it does not. A gain below kLeastGain
-// says that the engine is what is scarce, and the depth goes back.
+// as far as the trainer waits at every step, steps per second as far as it does not. Where groups are too old
+// to be trained whole, tokens say nothing of what is trained, and steps per second decide alone. A gain below
+// kLeastGain says that the engine is what is scarce, and the depth goes back.
 //
 // It goes down by one where that costs nothing: a batch of what the depth allows, or of ready groups, was
 // never needed in a window. Where the trainer waits for the engine or for places, down is tried too.
 //
 // After a change nothing is measured for kSettleSteps: what was dispatched before is still in flight. What
-// failed is tried again after twice as many steps each time, so that a run which changes is followed and one
-// which does not is left alone.
+// failed is tried again after kFirstPatience steps, then after twice as many each time up to kMostPatience,
+// or kMostPatienceDown for less depth: a run that changes is followed, and one that does not is changed
+// seldom.
 class DepthFinder {
  public:
   static constexpr int32_t kWindow = 8;       // steps of a measurement
@@ -32,9 +34,9 @@ class DepthFinder {
   static constexpr double kLeastBlocked = 0.05;  // so for groups that the depth keeps back
   static constexpr double kClearWait = 0.2;
   static constexpr double kLeastGain = 0.015;
-  static constexpr int32_t kFirstPatience = 24;  // steps before what failed is tried again
-  static constexpr int32_t kMostPatience = 48;   // for more depth: its trials cost no throughput
-  static constexpr int32_t kMostPatienceDown = 400;
+  static constexpr int32_t kFirstPatience = 24;      // steps before what failed is tried again
+  static constexpr int32_t kMostPatience = 48;       // for more depth: its trials cost no throughput
+  static constexpr int32_t kMostPatienceDown = 400;  // for less: they do
 
   // Depths from 1 to `most`, beginning at 1.
   DepthFinder(int32_t most, int32_t groups_per_batch);
@@ -52,6 +54,9 @@ class DepthFinder {
   // A batch was taken, which left so many groups ready.
   void batch_taken(int64_t groups_left);
 
+  // A group was dropped because it was over the cap on staleness, or is trained with tokens masked for it.
+  void group_stale() { ++now_.stale_groups; }
+
   // A step has ended. Returns why, if the depth is another one from now on.
   std::optional<std::string> step_ended();
 
@@ -64,6 +69,7 @@ class DepthFinder {
     int32_t steps = 0;
     int64_t time = 0, waited = 0, blocked = 0;  // ns
     int64_t tokens = 0;
+    int64_t stale_groups = 0;
     int32_t late_steps = 0;                                      // that the trainer waited for
     int64_t least_unused = std::numeric_limits<int64_t>::max();  // groups
     int64_t least_left = std::numeric_limits<int64_t>::max();

@@ -17,7 +17,7 @@ constexpr int32_t kGroups = 4;
 // keeps a group back, tokens per second, and groups that were not needed.
 struct Behaviour {
   double step = 10, wait = 0, blocked = 10, tokens = 1000;
-  int64_t unused = 0, left = 0;
+  int64_t unused = 0, left = 0, stale = 0;
 };
 using Run = std::function<Behaviour(int32_t depth)>;
 
@@ -32,6 +32,7 @@ class Player {
       const Behaviour now = run(finder.depth());
       pass(now.wait, now, true, now.blocked >= now.wait);
       finder.batch_taken(now.left);
+      for (int64_t i = 0; i < now.stale; ++i) finder.group_stale();
       const double rest = std::max(0.0, now.blocked - now.wait);
       pass(rest, now, false, true);
       pass(now.step - now.wait - rest, now, false, false);
@@ -115,6 +116,20 @@ TEST(DepthFinder, StaysWhereTheEngineIsScarce) {
     EXPECT_LE(player.moves, 3 * enough + 14) << "what fails is tried ever more seldom";
     EXPECT_TRUE(player.told("depth " + std::to_string(enough + 1) + " gained nothing"));
   }
+}
+
+// Every depth gives more tokens; what is more of them is too old to be trained.
+TEST(DepthFinder, TokensThatAreTooOldAreNoGain) {
+  const auto deeper_gives = [](int64_t stale) {
+    return [stale](int32_t depth) {
+      return Behaviour{
+          .step = 20, .wait = 10, .blocked = 15, .tokens = 500.0 * depth, .stale = depth > 1 ? stale : 0};
+    };
+  };
+  Player fresh(4), stale(4);
+  EXPECT_EQ(fresh.play(100, deeper_gives(0)).back(), 4);
+  EXPECT_EQ(stale.play(100, deeper_gives(2)).back(), 1);
+  EXPECT_TRUE(stale.told("depth 2 gained nothing"));
 }
 
 TEST(DepthFinder, NeverPassesItsBounds) {

@@ -46,8 +46,9 @@ ProcessorSharingOptions engine_options(const Scenario& scenario) {
 }
 
 Ceilings ceilings(const Scenario& scenario) {
-  const double batch = scenario.groups_per_step * scenario.group_size;
-  const double scale = (1 + scenario.growth) / 2;  // its mean over the run
+  const double batch = static_cast<double>(scenario.groups_per_step) * scenario.group_size;
+  const double warm_up = static_cast<double>(scenario.warm_up_steps) / static_cast<double>(scenario.steps);
+  const double scale = 1 + (scenario.growth - 1) * (1 + warm_up) / 2;  // its mean over the measured steps
   const double per_hour = 3600;
   const double unloaded = scenario.tokens / scenario.sequence_tokens_per_second + scenario.tool_seconds;
   return {.trainer = per_hour * batch / (scenario.train_seconds + scenario.publish_seconds),

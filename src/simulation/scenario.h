@@ -84,7 +84,8 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<std:
 ControllerOptions controller_options(const Scenario& scenario);
 ProcessorSharingOptions engine_options(const Scenario& scenario);
 
-// Trajectories per hour that no controller can exceed, by what is scarce.
+// Trajectories per hour that no controller can exceed, by what is scarce: for work of the mean length of the
+// measured steps, of which law.time_out cuts nothing.
 struct Ceilings {
   double trainer = 0;  // one batch a training step and publication
   double engine = 0;   // all tokens at full capacity, stopped in publications

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +59,11 @@ class InFlight {
   double integral_ = 0;
 };
 
+// At least one, and at most what a request can ask for.
+int32_t whole_tokens(double tokens) {
+  return static_cast<int32_t>(std::lround(std::clamp(tokens, 1.0, double{INT32_MAX})));
+}
+
 // Plays episodes that only take time: each turn generates and then waits for a tool.
 class TimedPlayer final : public EpisodePlayer {
  public:
@@ -87,8 +93,7 @@ class TimedPlayer final : public EpisodePlayer {
       record.trajectory.begin_sampled(turn);
       activity.enter(TraceSpan::kDecode, turn, now());
       GenerateRequest request{.tokens = {0}};
-      request.stop.max_tokens =
-          std::max(1, static_cast<int32_t>(std::lround(scale * scenario_.tokens / scenario_.turns)));
+      request.stop.max_tokens = whole_tokens(scale * scenario_.tokens / scenario_.turns);
       const Result<Completion> completion = co_await engine_.generate(std::move(request), sink);
       record.trajectory.close_sampled(completion->stop_reason);
       activity.enter(TraceSpan::kTool, turn, now());
@@ -175,7 +180,7 @@ class Simulation {
         orchestrator_({.controller = controller_options(scenario), .activity = &activity_}, player_, tasks_,
                       served()),
         longest_(longest_tenth(scenario)) {
-    workload_.grow(scenario.growth, static_cast<uint64_t>(scenario.steps * scenario.groups_per_step));
+    workload_.grow(scenario.growth, groups_of_run());
   }
 
   SimulationResult run() {
@@ -185,6 +190,8 @@ class Simulation {
   }
 
  private:
+  double groups_of_run() const { return static_cast<double>(scenario_.steps) * scenario_.groups_per_step; }
+
   Engine& served() {
     if (scenario_.update_boundary == "turn") return turn_engine_;
     return engine_;
@@ -265,9 +272,8 @@ class Simulation {
         groups_ == 0 ? 0 : static_cast<double>(long_groups_) / static_cast<double>(groups_);
     const Controller& controller = orchestrator_.controller();
     result_.stale_groups = controller.stale_groups();
-    result_.stale_share =
-        static_cast<double>(result_.stale_groups) /
-        static_cast<double>(result_.stale_groups + scenario_.steps * scenario_.groups_per_step);
+    result_.stale_share = static_cast<double>(result_.stale_groups) /
+                          (static_cast<double>(result_.stale_groups) + groups_of_run());
     result_.schedule_digest = executor_.schedule_digest();
   }
 

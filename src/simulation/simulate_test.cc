@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/testing/test_folder.h"
 #include "observe/perfetto_writer.h"
@@ -48,6 +50,31 @@ TEST(Simulate, TheMeanLagIsTheDepthAndNothingBeatsTheCeiling) {
     EXPECT_GT(result.trajectories_per_hour, before);
     before = result.trajectories_per_hour;
   }
+}
+
+// The lengths that count are those of the measured steps.
+TEST(Simulate, NothingBeatsTheCeilingOfWorkThatShrinksOrGrows) {
+  for (const double growth : {0.1, 4.0}) {
+    SCOPED_TRACE(growth);
+    Scenario scenario = short_scenario("constant", 2);
+    scenario.growth = growth;
+    scenario.engine_tokens_per_second = 1000;
+    scenario.train_seconds = 1;
+    scenario.steps = 60;
+    scenario.warm_up_steps = 30;
+    const SimulationResult result = simulate(scenario);
+    EXPECT_GT(result.engine_utilisation, 0.8);
+    EXPECT_LE(result.trajectories_per_hour, 1.02 * ceilings(scenario).engine);
+    EXPECT_GT(result.trajectories_per_hour, 0.8 * ceilings(scenario).engine);
+  }
+}
+
+TEST(Simulate, LengthsBeyondEveryCountArePlayed) {
+  Scenario scenario = short_scenario("constant", 0);
+  scenario.tokens = 1e30;
+  scenario.steps = 2;
+  scenario.warm_up_steps = 0;
+  EXPECT_EQ(simulate(scenario).trajectories, 2 * 64);
 }
 
 TraceSummary trace_of(const Scenario& scenario, SimulationResult* result) {
@@ -119,6 +146,25 @@ TEST(Simulate, AdaptiveDepthIsNearTheBestFixedOneWhereTheEngineIsScarce) {
   Scenario scenario = short_scenario("lognormal", 0);
   scenario.train_seconds = 10;
   expect_adaptive_depth_is_near_the_best(scenario);
+}
+
+// A third batch ahead gives more tokens that are dropped, and fewer steps.
+TEST(Simulate, AdaptiveDepthIsNotTakenInByGroupsThatAreDroppedAtTheCap) {
+  for (const auto& [law, cap] : {std::pair{"bimodal", 1}, {"pareto", 1}, {"lognormal", 2}}) {
+    SCOPED_TRACE(law);
+    Scenario scenario = short_scenario(law, 3);
+    scenario.train_seconds = 5;
+    scenario.max_staleness = cap;
+    scenario.steps = 160;
+    scenario.warm_up_steps = 60;
+    const SimulationResult deep = simulate(scenario);
+    scenario.max_ahead = 2;
+    const SimulationResult best = simulate(scenario);
+    EXPECT_LT(deep.trajectories_per_hour, best.trajectories_per_hour);
+    scenario.max_ahead = kMostDepth;
+    scenario.adaptive_depth = true;
+    EXPECT_EQ(simulate(scenario).depth_found, 2);
+  }
 }
 
 TEST(Simulate, ToolsThatFailCostTheirRetriesAndNoGroup) {

@@ -8,8 +8,9 @@ namespace stoker {
 Workload::Workload(const LatencyLaw& law, double sample_cv, int32_t group_size, uint64_t seed)
     : law_(law), sample_cv_(sample_cv), group_size_(static_cast<size_t>(group_size)), generator_(seed) {}
 
-void Workload::grow(double times, uint64_t ordinals) {
-  growth_ = (times - 1) / static_cast<double>(ordinals);
+void Workload::grow(double times, double ordinals) {
+  growth_ = times;
+  grown_after_ = ordinals;
 }
 
 double Workload::scale(uint64_t ordinal, uint32_t sample) {
@@ -28,8 +29,8 @@ double Workload::group_mean(uint64_t ordinal) {
 void Workload::draw_up_to(uint64_t ordinal) {
   const auto uniform = [this] { return static_cast<double>(generator_() >> 11) * 0x1p-53; };
   while (scales_.size() <= ordinal * group_size_) {
-    const double ordinal_now = static_cast<double>(scales_.size() / group_size_);
-    const double factor = draw_scale(law_, uniform) * (1 + growth_ * ordinal_now);
+    const double grown = std::min(1.0, static_cast<double>(scales_.size() / group_size_) / grown_after_);
+    const double factor = draw_scale(law_, uniform) * (1 + (growth_ - 1) * grown);
     for (size_t sample = 0; sample < group_size_; ++sample) {
       const double noise = law_.kind == "constant" ? 1 : draw_lognormal(sample_cv_, uniform);
       scales_.push_back(cut_scale(law_, factor * noise));

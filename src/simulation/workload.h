@@ -15,9 +15,10 @@ class Workload {
  public:
   Workload(const LatencyLaw& law, double sample_cv, int32_t group_size, uint64_t seed);
 
-  // From the first ordinal to `ordinals`, the scales grow linearly to so many times what they would be; what
-  // the law cuts is cut after that. Before the first question.
-  void grow(double times, uint64_t ordinals);
+  // From the first ordinal to `ordinals`, the scales grow linearly to so many times what they would be, and
+  // stay there for those behind; what the law cuts is cut after that. `times` and `ordinals` above 0. Before
+  // the first question.
+  void grow(double times, double ordinals);
 
   double scale(uint64_t ordinal, uint32_t sample);
   double group_mean(uint64_t ordinal);
@@ -28,7 +29,8 @@ class Workload {
   LatencyLaw law_;
   double sample_cv_;
   size_t group_size_;
-  double growth_ = 0;  // of the scale, per ordinal
+  double growth_ = 1;       // of the scale, in all
+  double grown_after_ = 1;  // ordinals
   std::mt19937_64 generator_;
   std::vector<double> scales_;  // by ordinal, then sample
 };

@@ -1,5 +1,6 @@
 #include "simulation/workload.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -22,13 +23,17 @@ TEST(Workload, DoesNotDependOnTheOrderOfItsQuestions) {
   EXPECT_GT(difference, 10);
 }
 
-TEST(Workload, GrowsLinearlyOverTheRun) {
+// What is dispatched ahead of the run's end, or in place of what was dropped, is as at the end.
+TEST(Workload, GrowsLinearlyOverTheRunAndNoFurther) {
   const LatencyLaw law{.kind = "lognormal", .cv = 1};
-  Workload steady(law, 0.25, 2, 5), growing(law, 0.25, 2, 5);
-  growing.grow(3, 100);
-  for (uint64_t ordinal : {0u, 50u, 100u, 150u}) {
-    EXPECT_NEAR(growing.scale(ordinal, 1),
-                steady.scale(ordinal, 1) * (1 + 0.02 * static_cast<double>(ordinal)), 1e-9);
+  for (const double times : {3.0, 0.1}) {
+    Workload steady(law, 0.25, 2, 5), growing(law, 0.25, 2, 5);
+    growing.grow(times, 100);
+    for (uint64_t ordinal : {0u, 50u, 100u, 150u, 1000u}) {
+      const double grown = static_cast<double>(std::min<uint64_t>(ordinal, 100)) / 100;
+      EXPECT_NEAR(growing.scale(ordinal, 1), steady.scale(ordinal, 1) * (1 + (times - 1) * grown), 1e-9);
+      EXPECT_GT(growing.scale(ordinal, 0), 0);
+    }
   }
 }
 

@@ -91,7 +91,7 @@ Plan::Plan(uint64_t run_seed) : seed(run_seed), options(random_options(run_seed)
   if (random.below(64) == 0) {  // long enough for a depth to be found
     options.adaptive_depth = true;
     options.total_steps = 24;
-    options.max_ahead = 1 + static_cast<int32_t>(random.below(4));
+    options.max_ahead = 2 + static_cast<int32_t>(random.below(3));
   }
   law = draw_law(random);
   static constexpr std::array kShares = {0.0, 0.01, 0.04, 0.15};
