@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,44 +20,37 @@
 namespace stoker {
 namespace {
 
-// The last header of the run's event log: what a resumed run was set to last.
-TraceRunSettings settings_of(const std::filesystem::path& run_folder) {
-  const std::filesystem::path log = run_folder / "events.jsonl";
+// What the event log says of the run's last start.
+struct LastStart {
+  int64_t starts = 0;
   std::optional<ControllerOptions> options;
+  std::optional<Decision> depth;  // the last change of the depth
+  int64_t changes = 0;
+};
+
+LastStart read_last_start(const std::filesystem::path& run_folder) {
+  const std::filesystem::path log = run_folder / "events.jsonl";
+  LastStart last;
   for_each_line(log, [&](std::string_view line, size_t number, bool complete) {
-    if (complete && line.starts_with("{\"event_log\"")) {
-      const Json header = Json::parse(line, fmt::format("{}, line {}", log.string(), number));
-      options = ControllerOptions::from_json(header.at("options"));
+    const bool header = line.starts_with("{\"event_log\"");
+    if (!complete || (!header && line.find("\"set_depth\"") == std::string_view::npos)) return true;
+    const Json read = Json::parse(line, fmt::format("{}, line {}", log.string(), number));
+    if (header) {
+      last = {.starts = last.starts + 1, .options = ControllerOptions::from_json(read.at("options"))};
+      return true;
+    }
+    for (const Json& element : read.at("decisions").as_array()) {
+      Decision decision = Decision::from_json(element);
+      if (decision.kind != DecisionKind::kSetDepth) continue;
+      last.depth = std::move(decision);
+      ++last.changes;
     }
     return true;
   });
-  if (!options) {
+  if (!last.options) {
     throw input_error(fmt::format("{} does not say how the run was set: it holds no header.", log.string()));
   }
-  return {.groups_per_batch = options->groups_per_batch,
-          .group_size = options->group_size,
-          .max_concurrent_episodes = options->max_concurrent_episodes,
-          .max_ahead = options->max_ahead};
-}
-
-// What an adaptive run found; empty: its depth is fixed, or never changed.
-std::string describe_depth(const std::filesystem::path& run_folder) {
-  std::optional<Decision> last;
-  int64_t changes = 0;
-  for_each_line(run_folder / "events.jsonl", [&](std::string_view line, size_t, bool complete) {
-    if (!complete || line.find("\"set_depth\"") == std::string_view::npos) return true;
-    const Json event = Json::parse(line);
-    for (const Json& decision : event.at("decisions").as_array()) {
-      const Decision read = Decision::from_json(decision);
-      if (read.kind != DecisionKind::kSetDepth) continue;
-      last = read;
-      ++changes;
-    }
-    return true;
-  });
-  if (!last) return "";
-  return fmt::format("Adaptive depth: {} at the end, after {} changes; the last one since {}.\n", last->depth,
-                     changes, last->reason);
+  return last;
 }
 
 void add_figures(const TraceSummary& summary, FigureReport& report) {
@@ -77,13 +71,37 @@ void add_figures(const TraceSummary& summary, FigureReport& report) {
 
 }  // namespace
 
+TraceRunSettings trace_settings(const std::filesystem::path& run_folder) {
+  const LastStart last = read_last_start(run_folder);
+  const ControllerOptions& options = *last.options;
+  TraceRunSettings settings{.groups_per_batch = options.groups_per_batch,
+                            .group_size = options.group_size,
+                            .max_concurrent_episodes = options.max_concurrent_episodes,
+                            .max_ahead = options.max_ahead};
+  if (options.adaptive_depth) {
+    settings.adaptive_most = options.max_ahead;
+    settings.max_ahead = last.depth ? last.depth->depth : 1;
+  }
+  return settings;
+}
+
+std::string describe_depth(const std::filesystem::path& run_folder) {
+  const LastStart last = read_last_start(run_folder);
+  if (!last.options->adaptive_depth) return "";
+  const char* since = last.starts > 1 ? " since the run was resumed" : "";
+  if (!last.depth) return fmt::format("Adaptive depth: 1, without a change{}.\n", since);
+  return fmt::format("Adaptive depth: {} at the end, after {} change{}{}; the last one since {}.\n",
+                     last.depth->depth, last.changes, last.changes == 1 ? "" : "s", since,
+                     last.depth->reason);
+}
+
 TraceSummary summarize_run(const std::filesystem::path& run_folder) {
   const std::vector<std::filesystem::path> files = trace_files(run_folder / "trace");
   if (files.empty()) {
     throw input_error(fmt::format("{} holds no trace; 'stoker train' writes one into the folder trace/.",
                                   run_folder.string()));
   }
-  return summarize_trace(files, settings_of(run_folder));
+  return summarize_trace(files, trace_settings(run_folder));
 }
 
 int run_trace_summary(const TraceSummaryArguments& arguments) {

@@ -343,6 +343,20 @@ TraceAdvice advise_depth(const StepModel& model, const TraceRunSettings& setting
                      .knob = "rollout.max_ahead",
                      .setting = wanted,
                      .gain = model.gain(bound)};
+  if (wanted <= settings.adaptive_most) {
+    advice.knob = "";
+    advice.setting = 0;
+    advice.sentence = fmt::format(
+        "{} The run is short of episodes in flight: at depth {} dispatch may not run further ahead, while "
+        "nothing "
+        "is computed {} of the time and a group takes {:.2f} s. It finds its depth itself, up to "
+        "rollout.max_ahead {}, and tries more where that trains more; depth {} would give about {} more "
+        "steps in "
+        "the same time.",
+        model.facts, settings.max_ahead, model.idle, model.ready, settings.adaptive_most, wanted,
+        percent(advice.gain));
+    return advice;
+  }
   advice.sentence = fmt::format(
       "{} The run is short of episodes in flight: dispatch may not run further ahead, while nothing is "
       "computed {} "

@@ -14,8 +14,9 @@ struct TraceRunSettings {
   int32_t groups_per_batch = 1;
   int32_t group_size = 1;
   int32_t max_concurrent_episodes = 1;
-  int32_t max_ahead = 0;
-  bool shared_cores = true;  // engine and learner compute on the same cores
+  int32_t max_ahead = 0;      // the depth; of an adaptive run the one in effect at the end
+  int32_t adaptive_most = 0;  // what it may be at most, where the run finds it itself; 0: it is fixed
+  bool shared_cores = true;   // engine and learner compute on the same cores
 };
 
 // Durations of the spans of one name, seconds.

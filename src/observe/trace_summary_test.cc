@@ -156,6 +156,23 @@ TEST_F(TraceSummaryTest, ARunThatWaitsForToolsIsShortOfEpisodesInFlight) {
   EXPECT_THAT(advice.sentence, testing::HasSubstr("rollout.max_ahead to 3"));
 }
 
+// Its bound is advised only where that is what holds it back.
+TEST_F(TraceSummaryTest, ARunThatFindsItsDepthIsNotToldToSetIt) {
+  write_run(4, 9);
+  settings_.max_ahead = 1;
+  settings_.adaptive_most = 8;
+  TraceAdvice advice = summary().advice;
+  EXPECT_EQ(advice.short_of, "episodes in flight");
+  EXPECT_EQ(advice.knob, "");
+  EXPECT_NEAR(advice.gain, 12.5 / 3.55 - 1, 0.02);
+  EXPECT_THAT(advice.sentence, testing::HasSubstr("at depth 1"));
+  EXPECT_THAT(advice.sentence, testing::HasSubstr("depth 3 would"));
+  settings_.max_ahead = settings_.adaptive_most = 2;
+  advice = summary().advice;
+  EXPECT_EQ(advice.knob, "rollout.max_ahead");
+  EXPECT_EQ(advice.setting, 3);
+}
+
 TEST_F(TraceSummaryTest, ARunWhoseSlotsAreTakenIsShortOfThem) {
   settings_.max_concurrent_episodes = 2;
   write_run(4, 90);
