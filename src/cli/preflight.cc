@@ -203,13 +203,16 @@ static MemoryPlan plan_with(const ModelConfig& model, const MemorySettings& sett
   const ComputeType type = settings.compute_type;
   const double floats = model_bytes(model);
   const auto packed = static_cast<double>(cpu::packed_weight_bytes(model, type));
-  // The learner's weights and their snapshot in float32; packed forward and backward; and packed again by the
-  // engines, of which the first holds two versions while one is published.
-  const int versions = settings.engines > 0 ? settings.engines + 1 : 0;
+  // In float32 the learner's weights and their snapshot, and where engines serve also the snapshot before,
+  // which the run and its replicas keep until the next one is published; packed forward and backward; and
+  // packed again by the engines, all of which but that of evaluation hold two versions while one is
+  // published.
+  const int plain = settings.engines > 0 ? 3 : 2;
+  const int versions = settings.engines > 0 ? 2 * (settings.engines - 1) + 1 : 0;
   // A child reads published weights in float32 and holds them packed beside those that it serves.
   const double children = settings.child_engines * (floats + 2 * packed);
   const int caches = settings.engines + settings.child_engines;
-  return {.weights = 2 * floats + static_cast<double>(cpu::backward_weight_bytes(model, type)) +
+  return {.weights = plain * floats + static_cast<double>(cpu::backward_weight_bytes(model, type)) +
                      (1 + versions) * packed + children,
           .optimizer = 3 * floats,
           .cache = static_cast<double>(caches * settings.cache_megabytes) * (1 << 20),

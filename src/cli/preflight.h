@@ -36,7 +36,7 @@ struct MemorySettings {
   ComputeType compute_type = ComputeType::kFloat32;
   int32_t vocabulary_size = 0;
   int threads = 1;
-  int engines = 0;              // in this process, each with a cache of its own
+  int engines = 0;              // in this process, each with a cache of its own; one of them for evaluation
   int child_engines = 0;        // likewise, in processes of their own
   int64_t cache_megabytes = 0;  // of one engine
   int64_t micro_batch_tokens = 0;

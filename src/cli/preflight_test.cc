@@ -47,16 +47,31 @@ double kept_total(const MemorySettings& settings) { return plan_memory(model(), 
 TEST(Preflight, PlansTheMemoryOfARun) {
   const MemoryPlan plan = plan_memory(model(), settings(), 1e12);
   EXPECT_NEAR(plan.optimizer, 3 * 4 * 134.5e6, 1e8);
-  EXPECT_NEAR(plan.weights, 134.5e6 * 4 * (2 + 1 + 4), 4e8);
+  EXPECT_NEAR(plan.weights, 134.5e6 * 4 * (3 + 1 + 4), 2e8);
   EXPECT_EQ(plan.cache, 1024.0 * (1 << 20));
   EXPECT_EQ(plan.recompute, Recompute::kNone);
   MemorySettings brain = settings();
   brain.compute_type = ComputeType::kBfloat16;
-  EXPECT_NEAR(plan_memory(model(), brain, 1e12).weights, 134.5e6 * (2 * 4 + 2 * 5), 2e8);
+  EXPECT_NEAR(plan_memory(model(), brain, 1e12).weights, 134.5e6 * (3 * 4 + 2 * 5), 2e8);
   const std::string line = check_memory(model(), settings(), 1e11).line;
   EXPECT_NE(line.find("KV cache up to 1.07 GB"), std::string::npos) << line;
   EXPECT_NE(line.find("(recompute none)"), std::string::npos) << line;
   EXPECT_NE(line.find("of 100.00 GB available"), std::string::npos) << line;
+}
+
+// Each further replica holds two versions packed while one is published, a child also the floats that it
+// reads.
+TEST(Preflight, PlansTheWeightsOfEveryReplica) {
+  const double one = plan_memory(model(), settings(), 1e12).weights, model_bytes = 134.5e6 * 4;
+  MemorySettings more = settings();
+  more.engines = 4;
+  EXPECT_NEAR(plan_memory(model(), more, 1e12).weights - one, 4 * model_bytes, 1e8);
+  more.engines = 2;
+  more.child_engines = 2;
+  EXPECT_NEAR(plan_memory(model(), more, 1e12).weights - one, 2 * 3 * model_bytes, 1e8);
+  MemorySettings learner_only = settings();
+  learner_only.engines = 0;
+  EXPECT_NEAR(one - plan_memory(model(), learner_only, 1e12).weights, 4 * model_bytes, 1e8);
 }
 
 // With what a refusal tells, the run fits.

@@ -58,12 +58,15 @@ void check_together(const RunConfig& config, const ConfigReader& reader) {
                     reader.describe("rollout.max_staleness"), rollout.max_staleness,
                     reader.describe("rollout.max_ahead"), rollout.max_ahead));
   }
-  if (rollout.adaptive_depth && (rollout.mode == "sync" || rollout.max_ahead < 1)) {
-    throw input_error(fmt::format(
-        "{} is true, and the most that it may find is 0, by {} = {} and {} = {}: set it to false, or set "
-        "rollout.mode to async and rollout.max_ahead to the largest depth that is acceptable.",
-        reader.describe("rollout.adaptive_depth"), reader.describe("rollout.mode"), rollout.mode,
-        reader.describe("rollout.max_ahead"), rollout.max_ahead));
+  if (rollout.adaptive_depth && (rollout.mode == "sync" || rollout.max_ahead < 2)) {
+    throw input_error(
+        fmt::format("{} is true, and there is nothing to find between 1 and the most that is allowed, by {} "
+                    "= {} and {} = "
+                    "{}: set it to false, or set rollout.mode to async and rollout.max_ahead to the largest "
+                    "depth that is "
+                    "acceptable, at least 2.",
+                    reader.describe("rollout.adaptive_depth"), reader.describe("rollout.mode"), rollout.mode,
+                    reader.describe("rollout.max_ahead"), rollout.max_ahead));
   }
   if (config.evaluate.temperatures.empty()) {
     throw input_error(fmt::format("{} is empty; give at least one, 0 for greedy.",
@@ -94,6 +97,23 @@ void settle_mode(RunConfig& config, const ConfigReader& reader) {
   }
 }
 
+// The configuration with everything at its default that does not change what is computed: such keys may be
+// others when a run is resumed.
+RunConfig computing_part(RunConfig config) {
+  const RunConfig standard;
+  config.output = standard.output;
+  config.threads = standard.threads;
+  config.memory_megabytes = standard.memory_megabytes;
+  config.recompute = standard.recompute;
+  config.metrics_port = standard.metrics_port;
+  config.engine.replicas = standard.engine.replicas;
+  config.engine.child_processes = standard.engine.child_processes;
+  config.engine.child_threads = standard.engine.child_threads;
+  config.engine.prepare_timeout_seconds = standard.engine.prepare_timeout_seconds;
+  config.engine.commit_timeout_seconds = standard.engine.commit_timeout_seconds;
+  return config;
+}
+
 }  // namespace
 
 std::string sampling_name(double temperature) {
@@ -110,12 +130,8 @@ RunFile read_run_file(const RunFileArguments& arguments) {
   settle_mode(file.config, reader);
   file.resolved = reader.dump();
 
-  RunConfig canonical = file.config;
-  canonical.output.clear();
-  canonical.threads = 0;
-  canonical.engine.replicas = 1;
-  canonical.engine.child_processes = canonical.engine.child_threads = 0;
-  file.digest = digest_hex(ConfigReader(canonical).dump());
+  RunConfig computing = computing_part(file.config);
+  file.digest = digest_hex(ConfigReader(computing).dump());
   return file;
 }
 

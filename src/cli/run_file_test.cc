@@ -54,6 +54,10 @@ TEST_F(RunFileTest, TheDigestIgnoresWhereAndHowFastARunGoes) {
   std::string digest = read("").digest;
   EXPECT_EQ(read("output = \"elsewhere\"\nthreads = 3\n").digest, digest);
   EXPECT_EQ(read("[engine]\nreplicas = 3\nchild_processes = 2\nchild_threads = 1\n").digest, digest);
+  EXPECT_EQ(read("[engine]\nreplicas = 2\nprepare_timeout_seconds = 9\ncommit_timeout_seconds = 5\n").digest,
+            digest);
+  EXPECT_EQ(read("memory_megabytes = 4000\nrecompute = \"layer\"\nmetrics_port = 9100\n").digest, digest);
+  EXPECT_NE(read("[engine]\ncache_on_update = \"recompute\"\n").digest, digest);
   EXPECT_NE(read("seed = 2\n").digest, digest);
 }
 
@@ -69,8 +73,12 @@ TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
   std::string sentence = refusal("[rollout]\ngroup_size = 8\nmax_concurrent_episodes = 4\n");
   EXPECT_NE(sentence.find("rollout.group_size"), std::string::npos);
   EXPECT_NE(sentence.find("rollout.max_concurrent_episodes"), std::string::npos);
-  EXPECT_NE(refusal("[rollout]\nadaptive_depth = true\nmax_ahead = 0\n").find("rollout.adaptive_depth"),
-            std::string::npos);
+  for (const char* bound : {"0", "1"}) {
+    const std::string text = std::string("[rollout]\nadaptive_depth = true\nmax_ahead = ") + bound + "\n";
+    EXPECT_NE(refusal(text).find("rollout.adaptive_depth"), std::string::npos) << bound;
+    EXPECT_NE(refusal(text).find("rollout.max_ahead"), std::string::npos) << bound;
+  }
+  EXPECT_EQ(refusal("[rollout]\nadaptive_depth = true\nmax_ahead = 2\n"), "");
   EXPECT_NE(refusal("[rollout]\nadaptive_depth = true\nmode = \"sync\"\n").find("rollout.mode"),
             std::string::npos);
   EXPECT_NE(refusal("[rollout]\nmax_ahead = 5\nmax_staleness = 2\n").find("rollout.max_staleness"),
