@@ -88,7 +88,10 @@ std::string DepthFinder::judge_trial() {
     }
     rest_up_ = patience_up_;
     patience_up_ = std::min(2 * patience_up_, kMostPatience);
-    return move(-1, fmt::format("depth {} gained nothing, the engine is what is scarce", depth_));
+    return move(-1, fmt::format("depth {} gained {}", depth_,
+                                before_.stale_groups + now_.stale_groups > 0
+                                    ? "no steps, and groups were over the cap"
+                                    : "nothing, the engine is what is scarce"));
   }
   if (trial < 0) {
     if (gain(now_, before_) < kLeastGain) {

@@ -15,7 +15,7 @@ namespace stoker {
 // by the side that limits the run, since the length of episodes is noise to the other one: tokens per second
 // as far as the trainer waits at every step, steps per second as far as it does not. Where groups are too old
 // to be trained whole, tokens say nothing of what is trained, and steps per second decide alone. A gain below
-// kLeastGain says that the engine is what is scarce, and the depth goes back.
+// kLeastGain says that the engine, or the cap, is what is scarce, and the depth goes back.
 //
 // It goes down by one where that costs nothing: a batch of what the depth allows, or of ready groups, was
 // never needed in a window. Where the trainer waits for the engine or for places, down is tried too.

@@ -129,7 +129,8 @@ TEST(DepthFinder, TokensThatAreTooOldAreNoGain) {
   Player fresh(4), stale(4);
   EXPECT_EQ(fresh.play(100, deeper_gives(0)).back(), 4);
   EXPECT_EQ(stale.play(100, deeper_gives(2)).back(), 1);
-  EXPECT_TRUE(stale.told("depth 2 gained nothing"));
+  EXPECT_TRUE(stale.told("depth 2 gained no steps, and groups were over the cap"));
+  EXPECT_FALSE(fresh.told("gained no"));
 }
 
 TEST(DepthFinder, NeverPassesItsBounds) {
