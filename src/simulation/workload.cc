@@ -29,7 +29,8 @@ double Workload::group_mean(uint64_t ordinal) {
 void Workload::draw_up_to(uint64_t ordinal) {
   const auto uniform = [this] { return static_cast<double>(generator_() >> 11) * 0x1p-53; };
   while (scales_.size() <= ordinal * group_size_) {
-    const double grown = std::min(1.0, static_cast<double>(scales_.size() / group_size_) / grown_after_);
+    const size_t ordinal_now = scales_.size() / group_size_;
+    const double grown = std::min(1.0, static_cast<double>(ordinal_now) / grown_after_);
     const double factor = draw_scale(law_, uniform) * (1 + (growth_ - 1) * grown);
     for (size_t sample = 0; sample < group_size_; ++sample) {
       const double noise = law_.kind == "constant" ? 1 : draw_lognormal(sample_cv_, uniform);
