@@ -120,9 +120,10 @@ double matmul_peak(Parallel& parallel, ComputeType type) {
   const double seconds = best_seconds(0.3, [&] {
     parallel.for_each(parallel.threads(), [&](int t) {
       const cpu::Range rows = cpu::part_of(kSize, parallel.threads(), t, 6);
-      cpu::kernels().matmul(rows.end - rows.begin, kSize, kSize, {a.data() + rows.begin * kSize, kSize, 1},
-                            {b.data(), kSize * cpu::kLanes, cpu::kLanes, type}, c.data() + rows.begin * kSize,
-                            kSize, cpu::Write::kStore);
+      cpu::kernels().matmul(
+          rows.end - rows.begin, kSize, kSize, {a.data() + rows.begin * kSize, kSize, 1},
+          {b.data(), kSize * cpu::kLanes, cpu::kLanes, type, type == ComputeType::kBfloat16},
+          c.data() + rows.begin * kSize, kSize, cpu::Write::kStore);
     });
   });
   return 2.0 * kSize * kSize * kSize / seconds / 1e9;

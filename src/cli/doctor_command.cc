@@ -85,14 +85,17 @@ int run_doctor(const std::filesystem::path& model) {
   print_row("cores", std::to_string(std::thread::hardware_concurrency()));
   int status = kExitDone;
   try {
-    print_row("kernels", std::string(cpu::to_string(cpu::instruction_set())));
+    const cpu::InstructionSet set = cpu::instruction_set();
+    print_row("kernels", std::string(cpu::to_string(set)));
     print_row("  float32", "packed float32 panels, fused multiply-adds");
-    print_row("  bfloat16", "packed bfloat16 panels, widened in registers, float32 multiply-adds");
+    print_row("  bfloat16", set == cpu::InstructionSet::kAvx512Bf16
+                                ? "packed bfloat16 panels, VDPBF16PS"
+                                : "packed bfloat16 panels, widened in registers, float32 multiply-adds");
   } catch (const Error& error) {
     print_row("kernels", error.what());
     status = kExitFailed;
   }
-  for (cpu::InstructionSet set : {cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
+  for (const cpu::InstructionSet set : cpu::kInstructionSets) {
     print_row(fmt::format("  {}", cpu::to_string(set)).c_str(), cpu::is_supported(set) ? "yes" : "no");
   }
   struct sysinfo memory{};

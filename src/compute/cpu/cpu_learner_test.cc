@@ -191,23 +191,27 @@ TEST(CpuLearner, BitsDoNotDependOnTheInstructionSet) {
   if (!is_supported(InstructionSet::kAvx512)) {
     GTEST_SKIP() << "This processor has no AVX-512; Kernels tests cover its tile shapes.";
   }
-  const ModelConfig config = even_config();
-  const Weights weights = random_weights(config, 23);
-  const Batch batch = forest(config.vocab_size, 24);
-  for (const ComputeType type : kComputeTypes) {
-    std::vector<Scores> scores;
-    std::vector<uint64_t> digests;
-    for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-      set_instruction_set(set);
-      LearnerBench bench(weights, 1, {}, 0, type);
-      scores.push_back(bench.accumulate(batch, 0.3f));
-      bench.step(0.01);
-      digests.push_back(bench.snapshot()->digest());
+  const InstructionSet chosen = instruction_set();
+  for (const ModelConfig& config : configs()) {
+    const Weights weights = random_weights(config, 23);
+    const Batch batch = forest(config.vocab_size, 24);
+    for (const ComputeType type : kComputeTypes) {
+      std::vector<Scores> scores;
+      std::vector<uint64_t> digests;
+      for (const InstructionSet set : kInstructionSets) {
+        if (!is_supported(set)) continue;
+        set_instruction_set(set);
+        LearnerBench bench(weights, 1, {}, 0, type);
+        scores.push_back(bench.accumulate(batch, 0.3f));
+        bench.step(0.01);
+        digests.push_back(bench.snapshot()->digest());
+        EXPECT_EQ(first_difference(scores.back().log_probability, scores[0].log_probability), -1)
+            << to_string(set);
+        EXPECT_EQ(digests.back(), digests[0]) << to_string(set);
+      }
     }
-    EXPECT_EQ(first_difference(scores[0].log_probability, scores[1].log_probability), -1);
-    EXPECT_EQ(digests[0], digests[1]);
   }
-  set_instruction_set(InstructionSet::kAvx512);
+  set_instruction_set(chosen);
 }
 
 // The same forest without sharing: each segment that is nobody's parent with all its context as one segment,

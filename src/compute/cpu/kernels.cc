@@ -10,9 +10,19 @@ extern const Kernels kKernels;
 namespace avx512 {
 extern const Kernels kKernels;
 }
+namespace avx512_bf16 {
+extern const Kernels kKernels;
+}
 
 const Kernels& kernels(InstructionSet set) {
-  return set == InstructionSet::kAvx512 ? avx512::kKernels : avx2::kKernels;
+  switch (set) {
+    case InstructionSet::kAvx2:
+      return avx2::kKernels;
+    case InstructionSet::kAvx512:
+      return avx512::kKernels;
+    default:
+      return avx512_bf16::kKernels;
+  }
 }
 
 const Kernels& kernels() { return kernels(instruction_set()); }

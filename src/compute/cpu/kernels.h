@@ -11,6 +11,9 @@ namespace stoker::cpu {
 // for bit:
 //  - an element of a matrix product is one accumulator, fused multiply-adds over the depth in ascending
 //  order;
+//  - where it rounds its left operand (RightMatrix::rounds_left), each factor is bfloat16, the depths follow
+//  each other in pairs, of a pair the second first, and a factor or a sum below 2^-126 is zero: this is what
+//  the instruction VDPBF16PS does, and the sets without it do the same in float32;
 //  - a sum over a row uses 16 lanes, element i in lane i % 16, ascending, then the tree of reduce_lanes;
 //  - exp is one polynomial with one sequence of operations.
 // reference.h holds the plain twin of each. Widths that a comment calls padded are multiples of 16 and their
@@ -35,6 +38,8 @@ struct RightMatrix {
   int64_t panel_stride = 0;
   int64_t depth_stride = kLanes;
   ComputeType type = ComputeType::kFloat32;
+  // In bfloat16: A is rounded to it too (nearest, ties to even). The depth of such a product is even.
+  bool rounds_left = false;
 };
 
 enum class Write {

@@ -15,6 +15,9 @@ constexpr int kBlockFloats = 32768;
 
 #include "compute/cpu/vector-inl.h"
 // Order matters: the files build on each other.
+#include "compute/cpu/depths-inl.h"
+#include "compute/cpu/depths_widened-inl.h"
+#include "compute/cpu/left_rounding-inl.h"
 #include "compute/cpu/matmul-inl.h"
 #include "compute/cpu/rowwise-inl.h"
 #include "compute/cpu/softmax-inl.h"

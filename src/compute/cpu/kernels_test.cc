@@ -13,19 +13,7 @@
 
 namespace stoker::cpu {
 
-// The tile shapes of the AVX-512 kernels compiled for AVX2 (wide_tiles_test_kernels.cc), so that their logic
-// is tested on every machine.
-namespace wide_tiles {
-extern const Kernels kKernels;
-}
-
 namespace {
-
-std::vector<const Kernels*> tables() {
-  std::vector<const Kernels*> result = {&kernels(InstructionSet::kAvx2), &wide_tiles::kKernels};
-  if (is_supported(InstructionSet::kAvx512)) result.push_back(&kernels(InstructionSet::kAvx512));
-  return result;
-}
 
 // A vector of rows, each padded with zeros to a multiple of 16.
 std::vector<float> padded_rows(const std::vector<float>& values, int width) {
@@ -42,125 +30,8 @@ std::vector<float> first_columns(const std::vector<float>& rows, int width) {
   return result;
 }
 
-// W [n, k] in panels of 16 columns.
-std::vector<float> panels_of(const std::vector<float>& w, int n, int k) {
-  std::vector<float> result(padded(n) * k, 0.0f);
-  for (int j = 0; j < n; ++j) {
-    for (int d = 0; d < k; ++d) result[(j / 16 * k + d) * 16 + j % 16] = w[j * k + d];
-  }
-  return result;
-}
-
-// The same in bfloat16, depths in pairs; of an odd depth the last one's partner is NaN.
-std::vector<uint16_t> bfloat16_panels_of(const std::vector<float>& w, int n, int k) {
-  const int pairs = (k + 1) / 2;
-  std::vector<uint16_t> result(padded(n) * pairs * 2, 0x7FC0);
-  for (int j = 0; j < n; ++j) {
-    for (int d = 0; d < k; ++d)
-      result[(j / 16 * pairs + d / 2) * 32 + j % 16 * 2 + d % 2] = float_to_brain(w[j * k + d]);
-  }
-  return result;
-}
-
-std::vector<float> transposed(const std::vector<float>& x, int rows, int columns) {
-  std::vector<float> result(x.size());
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) result[j * rows + i] = x[i * columns + j];
-  }
-  return result;
-}
-
-TEST(Kernels, MatmulHasTheBitsOfThePlainTwinForEveryShape) {
-  for (const Kernels* k : tables()) {
-    for (const int m : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 24, 25, 47, 300}) {
-      for (const int n : {1, 15, 16, 17, 48, 64, 70}) {
-        for (const int depth : {1, 2, 5, 16, 33}) {
-          const std::vector<float> x = random_floats(m * depth, m + 1), w = random_floats(n * depth, n + 2);
-          const std::vector<float> panels = panels_of(w, n, depth), columns = transposed(x, m, depth);
-          const std::vector<float> expected = reference::linear<float>(x, w, m, n, depth);
-          const RightMatrix right{panels.data(), int64_t{depth} * 16, 16};
-          std::vector<float> c(m * n, 5.0f), by_columns(m * n, 5.0f);
-          k->matmul(m, depth, n, {x.data(), depth, 1}, right, c.data(), n, Write::kStore);
-          k->matmul(m, depth, n, {columns.data(), 1, m}, right, by_columns.data(), n, Write::kStore);
-          ASSERT_EQ(first_difference(c, expected), -1) << k->name << " " << m << " x " << n << " x " << depth;
-          ASSERT_EQ(first_difference(by_columns, expected), -1)
-              << k->name << " " << m << " x " << n << " x " << depth;
-        }
-      }
-    }
-  }
-}
-
-TEST(Kernels, MatmulOfBfloat16HasTheBitsOfThePlainTwinForEveryShape) {
-  for (const Kernels* k : tables()) {
-    for (const int m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25, 47}) {
-      for (const int n : {1, 15, 16, 17, 48, 64, 70}) {
-        for (const int depth : {1, 2, 5, 16, 33}) {
-          const std::vector<float> x = random_floats(m * depth, m + 1), w = random_floats(n * depth, n + 2);
-          const std::vector<uint16_t> panels = bfloat16_panels_of(w, n, depth);
-          const std::vector<float> columns = transposed(x, m, depth);
-          const std::vector<float> expected =
-              reference::linear<float>(x, reference::rounded<float>(w, ComputeType::kBfloat16), m, n, depth);
-          const RightMatrix right{panels.data(), int64_t{depth + 1} / 2 * 32, 16, ComputeType::kBfloat16};
-          std::vector<float> c(m * n, 5.0f), by_columns(m * n, 5.0f);
-          k->matmul(m, depth, n, {x.data(), depth, 1}, right, c.data(), n, Write::kStore);
-          k->matmul(m, depth, n, {columns.data(), 1, m}, right, by_columns.data(), n, Write::kStore);
-          ASSERT_EQ(first_difference(c, expected), -1) << k->name << " " << m << " x " << n << " x " << depth;
-          ASSERT_EQ(first_difference(by_columns, expected), -1)
-              << k->name << " " << m << " x " << n << " x " << depth;
-        }
-      }
-    }
-  }
-}
-
-// Taken in portions of the depth, the last one odd.
-TEST(Kernels, DeepProductsHaveTheBitsOfThePlainTwin) {
-  constexpr int kRows = 7, kColumns = 18, kDepth = 4699;
-  const std::vector<float> x = random_floats(kRows * kDepth, 1), w = random_floats(kColumns * kDepth, 2);
-  const std::vector<float> panels = panels_of(w, kColumns, kDepth);
-  const std::vector<uint16_t> brains = bfloat16_panels_of(w, kColumns, kDepth);
-  const std::vector<float> before = random_floats(kRows * kColumns, 3);
-  const std::vector<float> expected[] = {
-      reference::linear<float>(x, w, kRows, kColumns, kDepth),
-      reference::linear<float>(x, reference::rounded<float>(w, ComputeType::kBfloat16), kRows, kColumns,
-                               kDepth)};
-  const RightMatrix rights[] = {{panels.data(), kDepth * 16, 16},
-                                {brains.data(), (kDepth + 1) * 16, 16, ComputeType::kBfloat16}};
-  for (const Kernels* k : tables()) {
-    for (int type = 0; type < 2; ++type) {
-      std::vector<float> c(before.size()), added = before;
-      k->matmul(kRows, kDepth, kColumns, {x.data(), kDepth, 1}, rights[type], c.data(), kColumns,
-                Write::kStore);
-      EXPECT_EQ(first_difference(c, expected[type]), -1) << k->name;
-      k->matmul(kRows, kDepth, kColumns, {x.data(), kDepth, 1}, rights[type], added.data(), kColumns,
-                Write::kAdd);
-      for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(added[i], before[i] + expected[type][i]);
-    }
-  }
-}
-
-TEST(Kernels, MatmulAddsAndContinues) {
-  constexpr int kRows = 13, kColumns = 21, kDepth = 40, kFirst = 17;
-  const std::vector<float> x = random_floats(kRows * kDepth, 1), w = random_floats(kColumns * kDepth, 2);
-  const std::vector<float> panels = panels_of(w, kColumns, kDepth);
-  const std::vector<float> before = random_floats(kRows * kColumns, 3);
-  const std::vector<float> product = reference::linear<float>(x, w, kRows, kColumns, kDepth);
-  for (const Kernels* k : tables()) {
-    std::vector<float> added = before, continued(before.size());
-    k->matmul(kRows, kDepth, kColumns, {x.data(), kDepth, 1}, {panels.data(), kDepth * 16, 16}, added.data(),
-              kColumns, Write::kAdd);
-    for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(added[i], before[i] + product[i]);
-    k->matmul(kRows, kFirst, kColumns, {x.data(), kDepth, 1}, {panels.data(), kDepth * 16, 16},
-              continued.data(), kColumns, Write::kStore);
-    k->matmul(kRows, kDepth - kFirst, kColumns, {x.data() + kFirst, kDepth, 1},
-              {panels.data() + kFirst * 16, kDepth * 16, 16}, continued.data(), kColumns, Write::kContinue);
-    EXPECT_EQ(first_difference(continued, product), -1) << k->name;
-  }
-}
-
 TEST(Kernels, NormsHaveTheBitsOfThePlainTwin) {
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     for (const int width : {1, 6, 16, 20, 33, 128}) {
       const std::vector<float> x = random_floats(3 * width, width), weight = random_floats(width, width + 1);
       const std::vector<float> in = padded_rows(x, width), factors = padded_rows(weight, width);
@@ -180,7 +51,7 @@ TEST(Kernels, NormsHaveTheBitsOfThePlainTwin) {
 }
 
 TEST(Kernels, RotationHasTheBitsOfThePlainTwin) {
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     for (const int size : {2, 6, 8, 32, 40, 64, 96, 128}) {
       const std::vector<float> x = random_floats(2 * size, size);
       std::vector<float> cosine(size / 2), sine(size / 2);
@@ -209,7 +80,7 @@ TEST(Kernels, ExponentialAndSwigluHaveTheBitsOfThePlainTwinAndAreAccurate) {
   const std::vector<float> up = random_floats(gate.size(), 4);
   std::vector<float> both = gate;
   both.insert(both.end(), up.begin(), up.end());
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> y(gate.size());
     k->swiglu(1, static_cast<int>(gate.size()), both.data(), 0, y.data(), 0);
     for (size_t i = 0; i < gate.size(); ++i) {
@@ -231,7 +102,7 @@ TEST(Kernels, GegluHasTheBitsOfThePlainTwinAndIsAccurate) {
   const std::vector<float> up = random_floats(gate.size(), 4);
   std::vector<float> both = gate;
   both.insert(both.end(), up.begin(), up.end());
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> y(gate.size());
     k->geglu(1, static_cast<int>(gate.size()), both.data(), 0, y.data(), 0);
     for (size_t i = 0; i < gate.size(); ++i) {
@@ -246,7 +117,7 @@ TEST(Kernels, GegluHasTheBitsOfThePlainTwinAndIsAccurate) {
 TEST(Kernels, SoftCapHasTheBitsOfThePlainTwinAndIsAccurate) {
   std::vector<float> x = random_floats(1001, 5, 40.0f);
   x[0] = 0, x[1] = 1e-20f, x[2] = 1e30f, x[3] = -1e30f, x[4] = 31.2499f, x[5] = -31.2501f;
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> y = x;
     y.push_back(-7.0f);
     k->soft_cap(static_cast<int>(x.size()), 0.02f, 50.0f, y.data());
@@ -263,7 +134,7 @@ TEST(Kernels, SoftCapHasTheBitsOfThePlainTwinAndIsAccurate) {
 }
 
 TEST(Kernels, SoftmaxRowHasTheBitsOfThePlainTwinAndZerosBehind) {
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     for (const int count : {1, 2, 15, 16, 17, 31, 32, 100}) {
       std::vector<float> s = random_floats(128, count, 4.0f);
       std::vector<float> expected(s.begin(), s.begin() + count);
@@ -281,7 +152,8 @@ TEST(Kernels, SoftmaxRowHasTheBitsOfThePlainTwinAndZerosBehind) {
 }
 
 TEST(Kernels, LogSoftmaxHasTheBitsOfThePlainTwin) {
-  for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+  const InstructionSet chosen = instruction_set();
+  for (const InstructionSet set : kInstructionSets) {
     if (!is_supported(set)) continue;
     set_instruction_set(set);
     for (const int count : {1, 2, 15, 16, 17, 292, 1000}) {
@@ -299,8 +171,7 @@ TEST(Kernels, LogSoftmaxHasTheBitsOfThePlainTwin) {
       }
     }
   }
-  set_instruction_set(is_supported(InstructionSet::kAvx512) ? InstructionSet::kAvx512
-                                                            : InstructionSet::kAvx2);
+  set_instruction_set(chosen);
 }
 
 TEST(Kernels, LogProbabilitiesOfTheReferenceAreReproduced) {
@@ -336,7 +207,7 @@ double weighted_sum(const std::vector<float>& y, const std::vector<float>& dy) {
 
 TEST(Kernels, NormGradientMatchesFiniteDifferences) {
   constexpr int kWidth = 21;
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> x = padded_rows(random_floats(2 * kWidth, 1), kWidth);
     std::vector<float> weight = padded_rows(random_floats(kWidth, 2), kWidth);
     const std::vector<float> dy = padded_rows(random_floats(2 * kWidth, 3), kWidth);
@@ -358,7 +229,7 @@ TEST(Kernels, NormGradientMatchesFiniteDifferences) {
 TEST(Kernels, RotatedHeadGradientMatchesFiniteDifferences) {
   constexpr int kSize = 10;
   const std::vector<float> cosine = {0.9f, 0.1f, -0.5f, 1.0f, 0.3f}, sine = {0.2f, -0.7f, 0.4f, 0.0f, 0.8f};
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> x = padded_rows(random_floats(2 * kSize, 1), kSize);
     std::vector<float> weight = padded_rows(random_floats(kSize, 2), kSize);
     const std::vector<float> dy = padded_rows(random_floats(2 * kSize, 3), kSize);
@@ -380,7 +251,7 @@ TEST(Kernels, RotatedHeadGradientMatchesFiniteDifferences) {
 
 TEST(Kernels, GradientsOfGatesMatchFiniteDifferences) {
   constexpr int kWidth = 18;
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     for (const bool gelu : {false, true}) {
       std::vector<float> gate_up = padded_rows(random_floats(2 * kWidth, 1, 2.0f), kWidth);
       const std::vector<float> dy = padded_rows(random_floats(kWidth, 2), kWidth);
@@ -400,7 +271,7 @@ TEST(Kernels, GradientsOfGatesMatchFiniteDifferences) {
 
 TEST(Kernels, SoftCapGradientMatchesFiniteDifferences) {
   constexpr int kCount = 21;
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> x = random_floats(kCount, 1, 3.0f);
     std::vector<float> dy = random_floats(kCount, 2), y = x;
     dy[4] = 0;
@@ -419,7 +290,7 @@ TEST(Kernels, SoftCapGradientMatchesFiniteDifferences) {
 
 TEST(Kernels, SoftmaxRowGradientMatchesFiniteDifferences) {
   constexpr int kCount = 19;
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> s = random_floats(32, 1, 3.0f);
     const std::vector<float> dy = random_floats(32, 2);
     const auto weights = [&] {
@@ -449,7 +320,7 @@ TEST(Kernels, LogitsGradientMatchesFiniteDifferences) {
     return kCoefficient * reference::log_probability<double>(row, kTemperature, kTarget) +
            kEntropy * reference::entropy<double>(row, kTemperature);
   };
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     const LogSoftmax row({logits.data(), kCount}, kTemperature);
     std::vector<float> gradient = logits;
     k->logits_backward(kCount, gradient.data(), row.statistics(), static_cast<float>(row.log_sum()),
@@ -465,7 +336,7 @@ TEST(Kernels, AdamWFollowsItsDefinition) {
   const Kernels::AdamW options{0.01f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.19f, 0.0975f, 0.5f};
   const std::vector<float> gradient = random_floats(kCount, 1), start = random_floats(kCount, 2);
   const std::vector<float> first = random_floats(kCount, 3, 0.1f), second = random_floats(kCount, 4);
-  for (const Kernels* k : tables()) {
+  for (const Kernels* k : kernel_tables()) {
     std::vector<float> p = start, g = gradient, m = first, v;
     for (const float x : second) v.push_back(x * x);
     k->adamw(kCount, options, p.data(), g.data(), m.data(), v.data());
@@ -486,10 +357,13 @@ TEST(Kernels, AdamWFollowsItsDefinition) {
 TEST(InstructionSet, NamesAndRefusals) {
   EXPECT_EQ(to_string(InstructionSet::kAvx2), "avx2");
   EXPECT_EQ(to_string(InstructionSet::kAvx512), "avx512");
+  EXPECT_EQ(to_string(InstructionSet::kAvx512Bf16), "avx512_bf16");
   EXPECT_TRUE(is_supported(instruction_set()));
   EXPECT_STREQ(kernels().name, std::string(to_string(instruction_set())).c_str());
-  if (!is_supported(InstructionSet::kAvx512))
-    EXPECT_THROW(set_instruction_set(InstructionSet::kAvx512), Error);
+  for (const InstructionSet set : kInstructionSets) {
+    EXPECT_EQ(kernels(set).name, to_string(set));
+    if (!is_supported(set)) EXPECT_THROW(set_instruction_set(set), Error);
+  }
 }
 
 }  // namespace

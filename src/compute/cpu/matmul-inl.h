@@ -10,63 +10,6 @@ struct Output {
   Write write;
 };
 
-// Which stride of A is 1: over the depth (activations) or over the rows (transposed or packed activations).
-enum class LeftLayout { kRows, kColumns };
-
-// sum += one depth of A, read through `left`, times one of B; `left` moves on.
-template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
-STOKER_INLINE void multiply_depth(const float* (&left)[kPointers], int64_t a_stride,
-                                  const V16 (&right)[kPanels], V16 (&sum)[kRows][kPanels]) {
-#pragma clang loop unroll(full)
-  for (int i = 0; i < kRows; ++i) {
-    const V16 factor = splat(kLayout == LeftLayout::kRows ? left[i / 3][i % 3 * a_stride] : left[0][i]);
-#pragma clang loop unroll(full)
-    for (int j = 0; j < kPanels; ++j) sum[i][j] = fma(factor, right[j], sum[i][j]);
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < kPointers; ++i) left[i] += kLayout == LeftLayout::kRows ? 1 : a_stride;
-}
-
-// All depths of a tile, B in float32.
-template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
-STOKER_INLINE void multiply_depths(int depth, const float* (&left)[kPointers], int64_t a_stride,
-                                   const float* b, int64_t panel_stride, int64_t depth_stride,
-                                   V16 (&sum)[kRows][kPanels]) {
-#pragma clang loop unroll_count(4)
-  for (int k = 0; k < depth; ++k) {
-    V16 right[kPanels];
-#pragma clang loop unroll(full)
-    for (int j = 0; j < kPanels; ++j) right[j] = load(b + j * panel_stride);
-    multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
-    b += depth_stride;
-  }
-}
-
-// The same with B in bfloat16, two depths at a time.
-template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
-STOKER_INLINE void multiply_depths(int depth, const float* (&left)[kPointers], int64_t a_stride,
-                                   const Bfloat16* b, int64_t panel_stride, int64_t depth_stride,
-                                   V16 (&sum)[kRows][kPanels]) {
-  V16 right[kPanels];
-  int k = 0;
-#pragma clang loop unroll_count(2)
-  for (; k + 2 <= depth; k += 2) {
-#pragma clang loop unroll(full)
-    for (int j = 0; j < kPanels; ++j) right[j] = load_even(b + j * panel_stride);
-    multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
-    // Read again rather than kept: with the accumulators there is no register left for it.
-    if constexpr (kRows * kPanels > 4) asm("" : "+r"(b));
-#pragma clang loop unroll(full)
-    for (int j = 0; j < kPanels; ++j) right[j] = load_odd(b + j * panel_stride);
-    multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
-    b += 2 * depth_stride;
-  }
-  if (k == depth) return;
-#pragma clang loop unroll(full)
-  for (int j = 0; j < kPanels; ++j) right[j] = load_even(b + j * panel_stride);
-  multiply_depth<kRows, kPanels, kPointers, kLayout>(left, a_stride, right, sum);
-}
-
 template <typename Element, int kRows, int kPanels, LeftLayout kLayout>
 static void matmul_tile(int depth, const float* a, int64_t a_stride, const Element* b, int64_t b_panel_stride,
                         int64_t b_depth_stride, const Output& output) {
@@ -213,6 +156,8 @@ static void matmul_row_blocks(int rows, int depth, int columns, LeftMatrix a, Ri
     const Output out{c.base + at, c.data + at, c.stride, c.write};
     if (b.type == ComputeType::kFloat32) {
       matmul_rows<float>(count, depth, columns, left, b, out);
+    } else if (b.rounds_left) {
+      matmul_rows<PairedBfloat16>(count, depth, columns, rounded_left(count, depth, left), b, out);
     } else {
       matmul_rows<Bfloat16>(count, depth, columns, left, b, out);
     }
@@ -224,11 +169,12 @@ static void matmul_row_blocks(int rows, int depth, int columns, LeftMatrix a, Ri
 static void matmul_blocks(int rows, int depth, int columns, LeftMatrix a, RightMatrix b, Output c) {
   constexpr int kDeep = 4096, kPortion = 512;
   const int portion = depth > kDeep && c.write != Write::kAdd ? kPortion : depth;
+  const FlushDenormals flush(b.rounds_left);
   for (int k = 0; k == 0 || k < depth; k += portion) {
     const int64_t offset = k * b.depth_stride * (b.type == ComputeType::kFloat32 ? 4 : 2);
     const LeftMatrix left{a.data + k * a.depth_stride, a.row_stride, a.depth_stride};
-    const RightMatrix right{static_cast<const char*>(b.data) + offset, b.panel_stride, b.depth_stride,
-                            b.type};
+    const RightMatrix right{static_cast<const char*>(b.data) + offset, b.panel_stride, b.depth_stride, b.type,
+                            b.rounds_left};
     matmul_row_blocks(rows, depth - k < portion ? depth - k : portion, columns, left, right, c);
     if (c.write == Write::kStore) c = {c.data, c.data, c.stride, Write::kContinue};
     if (portion == 0) return;

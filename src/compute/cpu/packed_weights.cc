@@ -73,6 +73,7 @@ void reserve(int64_t depth, int64_t columns, ComputeType type, PackedMatrix& pac
   packed.depth = static_cast<int>(depth);
   packed.columns = static_cast<int>(columns);
   packed.type = type;
+  packed.rounds_left = false;
   packed.buffer.reserve(depth * columns * bytes_of(type) / bytes_of(ComputeType::kFloat32));
 }
 
@@ -104,6 +105,7 @@ void pack_forward_panels(const Source& source, int64_t first_panel, PackedMatrix
 
 void pack_forward(const Sources& sources, ComputeType type, PackedMatrix& packed) {
   reserve(sources.front().padded_columns(), total_rows(sources), type, packed);
+  packed.rounds_left = type == ComputeType::kBfloat16;
   int64_t panel = 0;
   for (const Source& source : sources) {
     if (type == ComputeType::kFloat32) {
@@ -119,6 +121,7 @@ void pack_forward(const Sources& sources, ComputeType type, PackedMatrix& packed
 void pack_vocabulary(const Source& source, ComputeType type, Parallel& parallel, PackedMatrix& packed) {
   constexpr int kSlice = 1024;
   reserve(source.padded_columns(), source.padded_rows(), type, packed);
+  packed.rounds_left = type == ComputeType::kBfloat16;
   parallel.for_each((source.rows + kSlice - 1) / kSlice, [&](int i) {
     Source slice = source;
     slice.data += int64_t{i} * kSlice * source.columns;
@@ -242,7 +245,8 @@ void pack_layer(const Weights& weights, ComputeType type, const LayerTensors& t,
 
 RightMatrix PackedMatrix::right_from(int column) const {
   const auto* data = reinterpret_cast<const std::byte*>(buffer.data());
-  return {data + int64_t{column} * depth * bytes_of(type), int64_t{depth} * kLanes, kLanes, type};
+  return {data + int64_t{column} * depth * bytes_of(type), int64_t{depth} * kLanes, kLanes, type,
+          rounds_left};
 }
 
 void PackedMatrix::read_column(int index, float* out) const {

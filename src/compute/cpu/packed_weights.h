@@ -34,14 +34,16 @@ struct DecoderShape {
 };
 
 // A matrix [columns, depth] (a linear layer: [out, in]) as right operand of Kernels::matmul: panels of 16
-// columns, [columns / 16][depth][16] in float32, [columns / 16][depth / 2][16][2] in bfloat16.
+// columns, [columns / 16][depth][16] in float32, [columns / 16][depth / 2][16][2] in bfloat16. In bfloat16
+// forward products round their left operand, those that carry gradients back do not.
 struct PackedMatrix {
   int depth = 0;    // padded
   int columns = 0;  // padded
   ComputeType type = ComputeType::kFloat32;
-  FloatBuffer buffer;  // of bytes_of(type) an element
+  bool rounds_left = false;  // what it is multiplied with is rounded to bfloat16 too
+  FloatBuffer buffer;        // of bytes_of(type) an element
 
-  RightMatrix right() const { return {buffer.data(), int64_t{depth} * kLanes, kLanes, type}; }
+  RightMatrix right() const { return right_from(0); }
   // The columns from `column` on, a multiple of 16.
   RightMatrix right_from(int column) const;
   // Column `index` [depth], widened: the row of an embedding.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -69,13 +70,26 @@ std::vector<T> rounded(std::span<const T> values, ComputeType type) {
   return result;
 }
 
+// What VDPBF16PS makes of a number that is denormal in float.
 template <typename T>
-std::vector<T> linear(std::span<const T> x, std::span<const T> w, int m, int n, int k) {
+T flushed(T x) {
+  if (std::is_same_v<T, float> && std::abs(x) < std::numeric_limits<T>::min()) return std::copysign(T{0}, x);
+  return x;
+}
+
+template <typename T>
+std::vector<T> linear(std::span<const T> x, std::span<const T> w, int m, int n, int k, ComputeType type) {
+  const bool pairs = type == ComputeType::kBfloat16;
+  const std::vector<T> left = rounded(x, type);
   std::vector<T> y(static_cast<size_t>(m) * n);
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
       T sum = 0;
-      for (int d = 0; d < k; ++d) sum = std::fma(x[i * k + d], w[j * k + d], sum);
+      for (int d = 0; d < k; ++d) {
+        const int e = pairs && (d ^ 1) < k ? d ^ 1 : d;
+        const T a = left[i * k + e], b = w[j * k + e];
+        sum = pairs ? flushed(std::fma(flushed(a), flushed(b), sum)) : std::fma(a, b, sum);
+      }
       y[i * n + j] = sum;
     }
   }
@@ -221,10 +235,10 @@ std::vector<T> norm_factors(const ModelConfig& c, std::span<const T> weight) {
 // asked.
 template <typename T>
 std::vector<T> project(const ModelConfig& c, const Tensors<T>& tensors, int layer, char which,
-                       std::span<const T> x, int tokens, int heads) {
+                       ComputeType type, std::span<const T> x, int tokens, int heads) {
   const int size = c.head_dim, width = heads * size;
   const std::string name = fmt::format("self_attn.{}_proj", which);
-  std::vector<T> y = linear<T>(x, tensors(layer, name + ".weight"), tokens, width, c.hidden_size);
+  std::vector<T> y = linear<T>(x, tensors(layer, name + ".weight"), tokens, width, c.hidden_size, type);
   if (c.attention_bias) {
     const std::span<const T> bias = tensors(layer, name + ".bias");
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % width];
@@ -261,9 +275,9 @@ template <typename T>
 std::vector<T> self_attention(const ModelConfig& c, const Tensors<T>& tensors, ComputeType type, int layer,
                               std::span<const T> x, int tokens) {
   const int size = c.head_dim, kv_heads = c.num_key_value_heads, heads = c.num_attention_heads;
-  const std::vector<T> q = project(c, tensors, layer, 'q', x, tokens, heads);
-  const std::vector<T> k = rounded<T>(project(c, tensors, layer, 'k', x, tokens, kv_heads), type);
-  const std::vector<T> v = rounded<T>(project(c, tensors, layer, 'v', x, tokens, kv_heads), type);
+  const std::vector<T> q = project(c, tensors, layer, 'q', type, x, tokens, heads);
+  const std::vector<T> k = rounded<T>(project(c, tensors, layer, 'k', type, x, tokens, kv_heads), type);
+  const std::vector<T> v = rounded<T>(project(c, tensors, layer, 'v', type, x, tokens, kv_heads), type);
   const double scalar = c.query_pre_attn_scalar > 0 ? c.query_pre_attn_scalar : size;
   AttentionScores scores{static_cast<float>(1.0 / std::sqrt(scalar)), c.attn_logit_softcapping, 0};
   std::vector<T> out;
@@ -299,15 +313,16 @@ void run_layer(const ModelConfig& c, const Tensors<T>& tensors, ComputeType type
     return norm_rows<T>(c, rows, tensors(layer, fmt::format("{}_layernorm.weight", name)));
   };
   const std::vector<T> attended = self_attention<T>(c, tensors, type, layer, norm(x, "input"), m);
-  std::vector<T> out = linear<T>(attended, tensors(layer, "self_attn.o_proj.weight"), m, d, c.query_size());
+  std::vector<T> out =
+      linear<T>(attended, tensors(layer, "self_attn.o_proj.weight"), m, d, c.query_size(), type);
   add(x, c.sandwich_norm ? norm(out, "post_attention") : out);
   const std::vector<T> b = norm(x, c.sandwich_norm ? "pre_feedforward" : "post_attention");
-  std::vector<T> gate = linear<T>(b, tensors(layer, "mlp.gate_proj.weight"), m, f, d);
-  const std::vector<T> up = linear<T>(b, tensors(layer, "mlp.up_proj.weight"), m, f, d);
+  std::vector<T> gate = linear<T>(b, tensors(layer, "mlp.gate_proj.weight"), m, f, d, type);
+  const std::vector<T> up = linear<T>(b, tensors(layer, "mlp.up_proj.weight"), m, f, d, type);
   for (size_t i = 0; i < gate.size(); ++i) {
     gate[i] = c.activation == Activation::kSilu ? swiglu(gate[i], up[i]) : geglu(gate[i], up[i]);
   }
-  out = linear<T>(gate, tensors(layer, "mlp.down_proj.weight"), m, d, f);
+  out = linear<T>(gate, tensors(layer, "mlp.down_proj.weight"), m, d, f, type);
   add(x, c.sandwich_norm ? norm(out, "post_feedforward") : out);
 }
 
@@ -332,7 +347,7 @@ std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
   for (int l = 0; l < c.num_hidden_layers; ++l) run_layer(c, tensors, type, l, m, x);
   const std::vector<T> hidden = norm_rows<T>(c, x, tensors("model.norm.weight"));
   const std::span<const T> head = c.tie_word_embeddings ? embedding : tensors("lm_head.weight");
-  std::vector<T> logits = linear<T>(hidden, head, m, c.vocab_size, d);
+  std::vector<T> logits = linear<T>(hidden, head, m, c.vocab_size, d, type);
   if (c.final_logit_softcapping > 0) {
     const T factor = static_cast<T>(1.0f / c.final_logit_softcapping);
     for (T& logit : logits) logit = soft_cap(logit, factor, static_cast<T>(c.final_logit_softcapping));
@@ -340,20 +355,20 @@ std::vector<T> sequence_logits(const ModelConfig& c, std::span<const T> values,
   return logits;
 }
 
-#define STOKER_INSTANTIATE(T)                                                                        \
-  template T lane_sum<T>(std::span<const T>, std::span<const T>);                                    \
-  template std::vector<T> rounded<T>(std::span<const T>, ComputeType);                               \
-  template std::vector<T> linear<T>(std::span<const T>, std::span<const T>, int, int, int);          \
-  template std::vector<T> rms_norm<T>(std::span<const T>, std::span<const T>, float);                \
-  template void rotate<T>(std::span<T>, int, std::span<const double>, float);                        \
-  template T swiglu<T>(T, T);                                                                        \
-  template T geglu<T>(T, T);                                                                         \
-  template T soft_cap<T>(T, T, T);                                                                   \
-  template std::vector<T> attend<T>(std::span<const T>, std::span<const T>, std::span<const T>, int, \
-                                    const AttentionScores&);                                         \
-  template T log_probability<T>(std::span<const T>, T, int32_t);                                     \
-  template T entropy<T>(std::span<const T>, T);                                                      \
-  template std::vector<T> sequence_logits<T>(const ModelConfig&, std::span<const T>,                 \
+#define STOKER_INSTANTIATE(T)                                                                            \
+  template T lane_sum<T>(std::span<const T>, std::span<const T>);                                        \
+  template std::vector<T> rounded<T>(std::span<const T>, ComputeType);                                   \
+  template std::vector<T> linear<T>(std::span<const T>, std::span<const T>, int, int, int, ComputeType); \
+  template std::vector<T> rms_norm<T>(std::span<const T>, std::span<const T>, float);                    \
+  template void rotate<T>(std::span<T>, int, std::span<const double>, float);                            \
+  template T swiglu<T>(T, T);                                                                            \
+  template T geglu<T>(T, T);                                                                             \
+  template T soft_cap<T>(T, T, T);                                                                       \
+  template std::vector<T> attend<T>(std::span<const T>, std::span<const T>, std::span<const T>, int,     \
+                                    const AttentionScores&);                                             \
+  template T log_probability<T>(std::span<const T>, T, int32_t);                                         \
+  template T entropy<T>(std::span<const T>, T);                                                          \
+  template std::vector<T> sequence_logits<T>(const ModelConfig&, std::span<const T>,                     \
                                              std::span<const int32_t>, ComputeType);
 STOKER_INSTANTIATE(float)
 STOKER_INSTANTIATE(double)

@@ -22,9 +22,12 @@ double exponential(double x);
 template <typename T>
 T lane_sum(std::span<const T> a, std::span<const T> b);
 
-// y[M, N] = x[M, K] w[N, K]^T: one accumulator an element, fused, K ascending.
+// y[M, N] = x[M, K] w[N, K]^T: one accumulator an element, fused, K ascending. In bfloat16 the product of
+// VDPBF16PS: x is rounded (w is taken to be), of each two of K the second comes first, and in float factors
+// and sums below 2^-126 are zero.
 template <typename T>
-std::vector<T> linear(std::span<const T> x, std::span<const T> w, int m, int n, int k);
+std::vector<T> linear(std::span<const T> x, std::span<const T> w, int m, int n, int k,
+                      ComputeType type = ComputeType::kFloat32);
 
 // x / sqrt(mean(x^2) + epsilon) * weight.
 template <typename T>

@@ -14,9 +14,25 @@
 #include "base/random.h"
 #include "compute/cpu/cpu_learner.h"
 #include "compute/cpu/decoder.h"
+#include "compute/cpu/kernels.h"
 #include "model/family.h"
 
 namespace stoker::cpu {
+
+// The tile shapes of the AVX-512 kernels compiled for AVX2 (wide_tiles_test_kernels.cc), so that their logic
+// is tested on every machine.
+namespace wide_tiles {
+extern const Kernels kKernels;
+}
+
+// The kernels of every instruction set that this processor has, and those.
+inline std::vector<const Kernels*> kernel_tables() {
+  std::vector<const Kernels*> result = {&wide_tiles::kKernels};
+  for (const InstructionSet set : kInstructionSets) {
+    if (is_supported(set)) result.push_back(&kernels(set));
+  }
+  return result;
+}
 
 inline std::vector<float> random_floats(size_t count, uint64_t seed, float scale = 1.0f) {
   RandomStream stream({.run_seed = seed, .purpose = RandomPurpose::kData});

@@ -10,20 +10,30 @@ typedef float V16Unaligned __attribute__((vector_size(64), aligned(4), may_alias
 typedef unsigned U16 __attribute__((vector_size(64)));
 typedef unsigned U16Unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 typedef unsigned short Bfloat16;  // its bits
+// The same in a product that rounds its left operand and takes the second of each pair of depths first.
+struct PairedBfloat16 {
+  unsigned short bits;
+};
 
 #define STOKER_INLINE [[gnu::always_inline]] static inline
 
 STOKER_INLINE V16 load(const float* p) { return *reinterpret_cast<const V16Unaligned*>(p); }
 STOKER_INLINE void store(float* p, V16 v) { *reinterpret_cast<V16Unaligned*>(p) = v; }
-// Of sixteen pairs of bfloat16 the first of each, and the second, widened.
-STOKER_INLINE V16 load_even(const Bfloat16* p) {
-  const U16 bits = *reinterpret_cast<const U16Unaligned*>(p) << 16;
-  return reinterpret_cast<const V16&>(bits);
+STOKER_INLINE U16 load_bits(const void* p) { return *reinterpret_cast<const U16Unaligned*>(p); }
+STOKER_INLINE V16 as_floats(U16 bits) { return reinterpret_cast<const V16&>(bits); }
+// Of sixteen pairs of bfloat16 the one whose turn is first, and the other, widened.
+STOKER_INLINE V16 load_first(const Bfloat16* p) { return as_floats(load_bits(p) << 16); }
+STOKER_INLINE V16 load_second(const Bfloat16* p) { return as_floats(load_bits(p) & 0xFFFF0000u); }
+STOKER_INLINE V16 load_first(const PairedBfloat16* p) { return as_floats(load_bits(p) & 0xFFFF0000u); }
+STOKER_INLINE V16 load_second(const PairedBfloat16* p) { return as_floats(load_bits(p) << 16); }
+// Bits of floats, rounded to bfloat16: nearest, ties to even; NaN stays NaN.
+template <typename Bits>
+STOKER_INLINE Bits rounded_bits(Bits bits) {
+  const Bits nearest = bits + 0x7FFFu + ((bits >> 16) & 1u);
+  return ((bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : nearest) & 0xFFFF0000u;
 }
-STOKER_INLINE V16 load_odd(const Bfloat16* p) {
-  const U16 bits = *reinterpret_cast<const U16Unaligned*>(p) & 0xFFFF0000u;
-  return reinterpret_cast<const V16&>(bits);
-}
+STOKER_INLINE unsigned rounded_bits(float x) { return rounded_bits(__builtin_bit_cast(unsigned, x)); }
+
 STOKER_INLINE V16 splat(float x) { return V16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 STOKER_INLINE V16 fma(V16 a, V16 b, V16 c) { return __builtin_elementwise_fma(a, b, c); }
 STOKER_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

@@ -1,0 +1,29 @@
+// The kernels of kernels_avx512.cc, with products that round their left operand by VDPBF16PS.
+
+#include <cstdint>
+
+#include "compute/cpu/kernels.h"
+
+namespace stoker::cpu::avx512_bf16 {
+namespace {
+
+constexpr const char* kName = "avx512_bf16";
+constexpr int kTileRows = 12;
+constexpr int kTilePanels = 2;
+constexpr int kBlockFloats = 32768;
+
+#include "compute/cpu/vector-inl.h"
+// Order matters: the files build on each other.
+#include "compute/cpu/depths-inl.h"
+#include "compute/cpu/depths_dot_product-inl.h"
+#include "compute/cpu/left_rounding-inl.h"
+#include "compute/cpu/matmul-inl.h"
+#include "compute/cpu/rowwise-inl.h"
+#include "compute/cpu/softmax-inl.h"
+
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = kTable;
+
+}  // namespace stoker::cpu::avx512_bf16
