@@ -26,11 +26,13 @@ template <int kRows, int kPanels, int kPointers, LeftLayout kLayout>
 STOKER_INLINE void multiply_depths(int depth, const float* (&left)[kPointers], int64_t a_stride,
                                    const PairedBfloat16* b, int64_t panel_stride, int64_t depth_stride,
                                    V16 (&sum)[kRows][kPanels]) {
+  const PairedBfloat16* ahead = ahead_of(b, depth);
 #pragma clang loop unroll_count(2)
   for (int k = 0; k < depth; k += 2) {
     V16 right[kPanels];
 #pragma clang loop unroll(full)
     for (int j = 0; j < kPanels; ++j) right[j] = as_floats(load_bits(b + j * panel_stride));
+    fetch<kPanels>(ahead, panel_stride);
 #pragma clang loop unroll(full)
     for (int i = 0; i < kRows; ++i) {
       const V16 pair = splat(kLayout == LeftLayout::kRows ? left[i / 3][i % 3 * a_stride] : left[0][i]);
@@ -43,5 +45,6 @@ STOKER_INLINE void multiply_depths(int depth, const float* (&left)[kPointers], i
 #pragma clang loop unroll(full)
     for (int i = 0; i < kPointers; ++i) left[i] += kLayout == LeftLayout::kRows ? 1 : a_stride;
     b += 2 * depth_stride;
+    ahead += 2 * depth_stride;
   }
 }
