@@ -34,8 +34,9 @@ std::vector<int32_t> integers(const Json& array) {
 // Logits [ids.size() - first, vocabulary] of what follows ids[first], and of what follows each behind it.
 // Those of a prompt and its continuation in one pass are those of decoding, bit for bit.
 std::vector<float> logits_from(DecoderForward& decoder, const ModelConfig& config,
-                               const std::vector<int32_t>& ids, size_t first, Parallel& parallel) {
-  CachedSequence sequence(config, 256);
+                               const std::vector<int32_t>& ids, size_t first, Parallel& parallel,
+                               ComputeType type = ComputeType::kFloat32) {
+  CachedSequence sequence(config, 256, type);
   const SequenceChunk chunk = sequence.append(ids);
   std::vector<int32_t> rows(ids.size() - first);
   std::iota(rows.begin(), rows.end(), static_cast<int32_t>(first));
@@ -81,6 +82,46 @@ void expect_greedy(const std::filesystem::path& model, const std::filesystem::pa
   }
   std::printf("%d greedy tokens, %d of them ties, largest difference of a log-probability %.2g\n", tokens,
               ties, worst);
+}
+
+// In bfloat16 the recorded tokens have log-probabilities as far from those of float32 as rounding makes them:
+// of the mean `tolerance`.
+void expect_near_in_bfloat16(const std::filesystem::path& model, const std::filesystem::path& golden,
+                             const char* key, double tolerance) {
+  if (!std::filesystem::exists(model) || !std::filesystem::exists(golden)) {
+    GTEST_SKIP() << model.string() << " or " << golden.string() << " is not here.";
+  }
+  const Weights weights = load_model_weights(model);
+  const ModelConfig& config = weights.config();
+  ThreadTeam team(2);
+  DecoderForward decoder(pack_weights(weights, ComputeType::kBfloat16, team), config.vocab_size);
+  double sum = 0;
+  int tokens = 0;
+  for (const Json& row : json_lines(golden)) {
+    std::vector<int32_t> ids = integers(row.at("prompt_ids"));
+    const size_t prompt = ids.size();
+    const std::vector<int32_t> greedy = integers(row.at("greedy_ids"));
+    ids.insert(ids.end(), greedy.begin(), greedy.end() - 1);
+    const std::vector<float> logits =
+        logits_from(decoder, config, ids, prompt - 1, team, ComputeType::kBfloat16);
+    for (size_t i = 0; i < greedy.size(); ++i, ++tokens) {
+      const std::span<const float> own = std::span(logits).subspan(i * config.vocab_size, config.vocab_size);
+      sum += std::abs(log_probability(own, 1.0f, greedy[i]) - row.at(key).as_array()[i].as_double());
+    }
+  }
+  EXPECT_LT(sum / tokens, tolerance);
+  std::printf("%d tokens, mean difference of a log-probability %.2g\n", tokens, sum / tokens);
+}
+
+TEST(RealModels, SmolLm2InBfloat16IsNear) {
+  expect_near_in_bfloat16(kRoot / "build/models/SmolLM2-135M-Instruct.Q4_1.gguf",
+                          kRoot / "src/compute/cpu/testdata/smollm2_greedy.json", "greedy_logprobs", 0.02);
+}
+
+TEST(RealModels, Gemma3InBfloat16IsNear) {
+  expect_near_in_bfloat16(kRoot / "build/models/gemma-3-270m.Q4_K_M.gguf",
+                          kRoot / "../shared/data/gemma3-270m/goldens_f32.jsonl", "greedy_logprobs_f64",
+                          0.05);
 }
 
 TEST(RealModels, SmolLm2ContinuesAsPyTorchDoes) {
