@@ -1,5 +1,6 @@
-// The kernels against the machine: the peak of fused multiply-adds, the matrix products of the
-// demo's model as a share of it, and whole training steps through the Learner.
+// The kernels against the machine: a large matrix product by each instruction set in both compute types, the
+// peak of fused multiply-adds, the matrix products of the demo's model as a share of it, and whole training
+// steps through the Learner.
 //
 //   kernel_bench [--json FILE]
 
@@ -23,7 +24,7 @@ namespace stoker::cpu {
 namespace {
 
 // C[m, n] = A[m, k] W[n, k]^T with rows split over the threads, as the decoder's stages do.
-double product(Parallel& parallel, int m, int n, int k) {
+double product(Parallel& parallel, int m, int n, int k, ComputeType type = ComputeType::kFloat32) {
   FloatBuffer a(int64_t{m} * k), b(int64_t{n} * k), c(int64_t{m} * padded(n));
   std::fill_n(a.data(), int64_t{m} * k, 0.5f);
   std::fill_n(b.data(), int64_t{n} * k, 0.25f);
@@ -34,8 +35,8 @@ double product(Parallel& parallel, int m, int n, int k) {
       const Range rows = part_of(m, threads, t, 6);
       for (int i = 0; i < kRepeats; ++i) {
         kernels().matmul(rows.end - rows.begin, k, n, {a.data() + int64_t{rows.begin} * k, k, 1},
-                         {b.data(), int64_t{k} * kLanes, kLanes}, c.data() + rows.begin * padded(n),
-                         padded(n), Write::kStore);
+                         {b.data(), int64_t{k} * kLanes, kLanes, type, type == ComputeType::kBfloat16},
+                         c.data() + rows.begin * padded(n), padded(n), Write::kStore);
       }
     });
   });
@@ -78,9 +79,26 @@ void bench_training(FigureReport& report, int threads, double peak_gflops, int s
   report.add(name + "_of_peak", 100 * training_operations(config, batch) / seconds / 1e9 / peak_gflops, "%");
 }
 
+// Every instruction set that this processor has, on one thread: which is the fastest is decided in
+// instruction_set.cc.
+void bench_instruction_sets(FigureReport& report) {
+  const InstructionSet chosen = instruction_set();
+  SerialParallel serial;
+  for (const InstructionSet set : kInstructionSets) {
+    if (!is_supported(set)) continue;
+    set_instruction_set(set);
+    for (const ComputeType type : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
+      report.add(fmt::format("matmul_1024_{}_{}", to_string(set), to_string(type)),
+                 product(serial, 1024, 1024, 1024, type), "GFLOP/s");
+    }
+  }
+  set_instruction_set(chosen);
+}
+
 void measure(FigureReport& report) {
   const ModelConfig config = demo_model();
   fmt::print("instruction set: {}\n", kernels().name);
+  bench_instruction_sets(report);
   for (const int threads : {1, 2}) {
     ThreadTeam team(threads);
     const double gflops = peak_gflops(team);
