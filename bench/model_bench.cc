@@ -24,6 +24,7 @@
 #include "compute/cpu/cpu_learner.h"
 #include "compute/cpu/float_buffer.h"
 #include "compute/cpu/forward_pass.h"
+#include "compute/cpu/memory_use.h"
 #include "engine/native_engine.h"
 #include "generation.h"
 #include "model/family.h"
@@ -204,7 +205,7 @@ void bench_training(FigureReport& report, const std::string& name, const ModelCo
 }
 
 // Forward, backward and AdamW of 64 rows of 96 tokens with every form of recomputation, in turn, so that what
-// else the machine does meets them alike; and the memory that each holds beside its weights.
+// else the machine does meets them alike; and the memory that each holds for a step, its weights left out.
 void bench_recompute(FigureReport& report, const std::string& name, const ModelConfig& config,
                      const Weights& weights, ComputeType type, ComputePool& pool, const Machine& machine) {
   RealExecutor executor;
@@ -218,14 +219,15 @@ void bench_recompute(FigureReport& report, const std::string& name, const ModelC
   constexpr int kRounds = 5;
   for (int round = 0; round < kRounds; ++round) {
     for (size_t f = 0; f < std::size(kRecomputeForms); ++f) {
-      const int64_t before = cpu::FloatBuffer::total_bytes();
       if (round == 0) {
         forms.push_back({std::make_unique<cpu::CpuLearner>(weights, OptimizerOptions{}, config.vocab_size,
                                                            pool, type, kRecomputeForms[f])});
       }
+      const int64_t before = cpu::FloatBuffer::total_bytes();
       const double seconds = seconds_of([&] { run(executor, train_once(*forms[f].learner, batch)); });
       if (round == 0) {
-        forms[f].held = cpu::FloatBuffer::total_bytes() - before;
+        forms[f].held = cpu::FloatBuffer::total_bytes() - before - cpu::packed_weight_bytes(config, type) -
+                        cpu::backward_weight_bytes(config, type);
       } else {
         forms[f].best = std::min(forms[f].best, seconds);
       }

@@ -263,9 +263,14 @@ static std::string smaller_settings(const ModelConfig& model, const MemorySettin
     return fmt::format("set model.compute_type=bfloat16, {}={} and engine.cache_megabytes={}",
                        settings.micro_batch_key, brain.micro_batch_tokens, rest);
   }
-  return fits(brain) ? fmt::format("set model.compute_type=bfloat16 and {}={}", settings.micro_batch_key,
-                                   brain.micro_batch_tokens)
-                     : "";
+  if (fits(brain)) {
+    return fmt::format("set model.compute_type=bfloat16 and {}={}", settings.micro_batch_key,
+                       brain.micro_batch_tokens);
+  }
+  if (!settings.recompute) return "";
+  // What was fixed may be what does not fit.
+  const std::string others = smaller_settings(model, open, budget);
+  return others.empty() ? "" : "leave recompute at auto and " + others;
 }
 
 static std::string remedy(const ModelConfig& model, const MemorySettings& settings, double budget,

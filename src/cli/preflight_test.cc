@@ -96,6 +96,14 @@ TEST(Preflight, NamesTheSettingThatMakesARunFit) {
   EXPECT_NE(refusal(settings(), less).find("set model.compute_type=bfloat16"), std::string::npos)
       << refusal(settings(), less);
   EXPECT_NE(refusal(settings(), 1e9).find("a smaller model"), std::string::npos);
+  MemorySettings smallest = settings();
+  smallest.compute_type = ComputeType::kBfloat16;
+  smallest.cache_megabytes = 16;
+  smallest.micro_batch_tokens = 256;
+  const double recomputed = plan_memory(model(), smallest, 0).total();
+  EXPECT_NE(refusal(fixed, recomputed).find("leave recompute at auto and set model.compute_type=bfloat16"),
+            std::string::npos)
+      << refusal(fixed, recomputed);
 }
 
 // As much as fits is kept, and the line says what was chosen and what it spares.
