@@ -10,7 +10,7 @@ namespace stoker::cpu {
 namespace {
 
 InstructionSet fastest() {
-  // Processors with 16-bit floats of the other kind are those of Sapphire Rapids and its successors.
+  // AVX512-FP16 came with Sapphire Rapids.
   const bool slow_dot_products = __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512fp16");
   if (is_supported(InstructionSet::kAvx512Bf16) && !slow_dot_products) return InstructionSet::kAvx512Bf16;
   return is_supported(InstructionSet::kAvx512) ? InstructionSet::kAvx512 : InstructionSet::kAvx2;
