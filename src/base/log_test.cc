@@ -61,10 +61,15 @@ std::string terminal_output_of(void (*f)()) {
   ::dup2(line, STDERR_FILENO);
   f();
   ::dup2(kept, STDERR_FILENO);
+  ::close(kept);
+  ::close(line);  // so that reading ends behind the last byte
+  std::string text;
   char buffer[4096];
-  ssize_t got = ::read(terminal, buffer, sizeof(buffer));
-  for (int descriptor : {terminal, line, kept}) ::close(descriptor);
-  return std::string(buffer, got > 0 ? static_cast<size_t>(got) : 0);
+  for (ssize_t got; (got = ::read(terminal, buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(terminal);
+  return text;
 }
 
 TEST(Log, ATerminalGetsItsLineClearedButNotWithJson) {
