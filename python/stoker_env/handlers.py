@@ -241,7 +241,7 @@ class Handlers:
         elif function.pace.is_quick:
             job.is_quick = True
             function.pace.enter()
-            job.start = lambda: self._run_here(job, work, finish, function.pace)
+            job.start = lambda: self._run_alone(job, work, finish, function.pace, function.pace.leave)
         else:
             job.start = lambda: self._server.workers.lend(
                 lambda worker: worker.put(
@@ -251,18 +251,16 @@ class Handlers:
                 )
             )
 
-    def _run_here(self, job: Job, work: Callable[[], Any], finish: Finisher, pace: Pace) -> None:
-        try:
-            self._run_alone(job, work, finish, pace, lambda: None)
-        finally:
-            pace.leave()
-
     def _run_alone(
         self, job: Job, work: Callable[[], Any], finish: Finisher, pace: Pace, after: Callable[[], None]
     ) -> None:
         begin = time.perf_counter()
-        self._run(job, work, finish, after)
-        pace.took(time.perf_counter() - begin)
+
+        def over() -> None:
+            pace.took(time.perf_counter() - begin)
+            after()
+
+        self._run(job, work, finish, over)
 
     def _in_episode(
         self, job: Job, episode: EpisodeState, work: Callable[[], Any], finish: Finisher, is_async: bool

@@ -88,8 +88,8 @@ class LineReader:
 class LineWriter:
     """Whole lines to a descriptor, from any thread. After `close`, as when the reader is gone, lines are dropped.
 
-    One thread at a time writes what has come by then; whoever comes meanwhile leaves its line to it, and waits only when
-    very much is left already. So a reader that does not read holds up one thread, and `close` none.
+    One thread at a time writes what has come by then; whoever comes meanwhile leaves its line to a thread of the writer's
+    own, and waits only when very much is left already. So a reader that does not read holds up one thread, and `close` none.
     """
 
     _COLLECTED_SECONDS = 0.001
@@ -97,16 +97,18 @@ class LineWriter:
 
     def __init__(self, sink: int) -> None:
         self._sink = sink
-        self._room = threading.Condition()  # guards all that follows; told when lines are on their way
+        self._room = threading.Condition()  # guards all that follows; told of every change of it
         self._lines = bytearray()
         self._since = 0.0  # when the first of them came
         self._collector: Optional[int] = None  # the thread whose lines wait for each other
         self._writing = False
+        self._own: Optional[threading.Thread] = None  # started by the first lines that are left to it
+        self._left = False  # to the own thread, which then is the one that writes
         self.broken = False
 
     def write(self, line: bytes) -> None:
-        collects = self._collector == threading.get_ident()
         with self._room:
+            collects = self._collector == threading.get_ident()
             while not collects and self._writing and len(self._lines) > self._MOST_BYTES and not self.broken:
                 self._room.wait()
             if self.broken:
@@ -141,23 +143,48 @@ class LineWriter:
             if self._writing:
                 return
             self._writing = True
-        while True:
-            with self._room:
-                lines = bytes(self._lines)
-                self._lines.clear()
-                self._room.notify_all()
-                if not lines or self.broken:
-                    self._writing = False
-                    return
-            self._write(lines)
-
-    def close(self) -> None:
-        """Drops what waits and what is to come."""
+        try:
+            self._write_lines()
+        except BaseException:
+            self._end_writing()
+            raise
         with self._room:
+            if not self._lines or self.broken:
+                self._end_writing()
+                return
+            # More came meanwhile, and the calling thread has other work.
+            self._left = True
+            self._room.notify_all()
+            if self._own is None:
+                self._own = threading.Thread(target=self._write_what_is_left, name="writer", daemon=True)
+                self._own.start()
+
+    def close(self, grace_seconds: float = 0) -> None:
+        """Drops what is to come, and what still waits after that time."""
+        with self._room:
+            self._room.wait_for(lambda: self.broken or not self._lines and not self._writing, grace_seconds)
             self.broken = True
             self._room.notify_all()
 
-    def _write(self, lines: bytes) -> None:
+    def _write_what_is_left(self) -> None:
+        while True:
+            with self._room:
+                self._room.wait_for(lambda: self._left)
+                if not self._lines or self.broken:
+                    self._left = False
+                    self._end_writing()
+                    continue
+            self._write_lines()
+
+    def _end_writing(self) -> None:
+        with self._room:
+            self._writing = False
+            self._room.notify_all()
+
+    def _write_lines(self) -> None:
+        with self._room:
+            lines, self._lines = self._lines, bytearray()
+            self._room.notify_all()
         view = memoryview(lines)
         try:
             while view and not self.broken:

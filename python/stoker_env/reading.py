@@ -56,11 +56,13 @@ class Reading:
         self._work = work
         if self._asleep:
             self._wake.set()
-        work()
-        with self._lock:
-            if self._turn == turn:
-                self._work = None
-                self._done += 1
+        try:
+            work()
+        finally:
+            with self._lock:
+                if self._turn == turn:
+                    self._work = None
+                    self._done += 1
 
     def end(self) -> None:
         self._ended = True

@@ -20,6 +20,7 @@ from .reading import Reading
 from .workers import Loop, Workers
 
 END_SECONDS = 5.0
+WRITE_SECONDS = 0.1
 
 
 class Server:
@@ -56,7 +57,8 @@ class Server:
         status = 0
         self._writer.collect()
         try:
-            while status == 0 and not self._reader.ended and not self._writer.broken:
+            # The status may be that of a reader before, which was held up as it wrote its last words.
+            while status == 0 and self._status == 0 and not self._reader.ended and not self._writer.broken:
                 status = self._read_one()
                 if not self._reading.holds(turn):
                     return
@@ -279,7 +281,7 @@ class Server:
 
     def _end(self) -> None:
         # Nobody waits for answers; a pipe that is full must not hold up the end.
-        self._writer.close()
+        self._writer.close(WRITE_SECONDS)
         with self.lock:
             for job in [j for j in self._jobs.values() if j.method != "close"]:
                 self._give_up(job, WireError("cancelled", "cancelled", "The input has ended."))

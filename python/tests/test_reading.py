@@ -47,6 +47,19 @@ class ReadingTest(unittest.TestCase):
         r.watch()
         self.assertIn(True, turns)
 
+    def test_work_that_raises_is_over(self):
+        def read(turn):
+            try:
+                r.work(lambda: 1 / 0)
+            except ZeroDivisionError:
+                over.append(r._work)
+            r.end()
+
+        over = []
+        r = reading.Reading(read)
+        r.watch()
+        self.assertEqual(over, [None])
+
     def test_work_after_a_long_rest_is_watched(self):
         release = threading.Event()
 
@@ -175,6 +188,26 @@ class LineWriterTest(unittest.TestCase):
             received += self.read()
         stuck.join()
         self.assertEqual(bytes(received), b"x" * 300_000 + b"\n1\n")
+
+    def test_a_write_that_raises_silences_nobody(self):
+        with mock.patch("os.write", side_effect=MemoryError):
+            self.assertRaises(MemoryError, self.writer.write, b"1\n")
+        self.writer.write(b"2\n")
+        self.assertEqual(self.read(), b"2\n")
+
+    def test_close_gives_who_writes_its_time(self):
+        stuck = threading.Thread(target=self.writer.write, args=(b"x" * 300_000,))
+        stuck.start()
+        while not self.writer._writing:
+            pass
+        closer = threading.Thread(target=self.writer.close, args=(1000,))
+        closer.start()
+        received = 0
+        while received < 300_000:
+            received += len(self.read())
+        closer.join()
+        stuck.join()
+        self.assertTrue(self.writer.broken)
 
     def test_very_many_lines_wait_until_there_is_room(self):
         line = b"x" * 1023 + b"\n"

@@ -54,6 +54,7 @@ class MortalEngine final : public ReplicaEngine, private TokenSink {
   std::string lost_reason() const override { return engine_->lost_reason(); }
   void when_lost(std::function<void()> function) override { engine_->when_lost(std::move(function)); }
   void abandon(const std::string& reason) override { engine_->abandon(reason); }
+  bool computes_here() const override { return true; }
   bool takes_masks() const override { return false; }
   Task<> close() override { return engine_->close(); }
 

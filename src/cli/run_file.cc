@@ -101,7 +101,7 @@ void settle_mode(RunConfig& config, const ConfigReader& reader) {
 // others when a run is resumed.
 RunConfig computing_part(RunConfig config) {
   const RunConfig standard;
-  config.output = standard.output;
+  config.output.clear();
   config.threads = standard.threads;
   config.memory_megabytes = standard.memory_megabytes;
   config.recompute = standard.recompute;

@@ -83,7 +83,7 @@ struct EngineStatistics {
   int64_t preemptions = 0;  // sequences that gave up their cache to older ones and compute it again
   int64_t cache_blocks_used = 0;
   int64_t cache_blocks_total = 0;
-  double busy_seconds = 0;  // computing, by the Executor clock; of several engines, their mean
+  double busy_seconds = 0;  // computing, by the Executor clock; of several, the mean of their processes
 
   // Of an engine that stands on several; 0 of a single one.
   int64_t lost_engines = 0;          // that ended or hung, and were replaced

@@ -70,6 +70,7 @@ class NativeEngine final : public ReplicaEngine {
   // As close(), which must follow.
   void abandon(const std::string& reason) override;
   std::string lost_reason() const override { return lost_reason_; }
+  bool computes_here() const override { return true; }
   bool takes_masks() const override { return true; }
 
   // Ends every request with infrastructure.shut_down, refuses later ones, and waits for the step in flight.

@@ -63,6 +63,7 @@ class ProcessEngine final : public ReplicaEngine, private ProcessListener {
   // Kills the child.
   void abandon(const std::string& reason) override;
   std::string lost_reason() const override { return lost_reason_.value_or(""); }
+  bool computes_here() const override { return false; }
   bool takes_masks() const override { return false; }
   // Asks the child to end, and kills it when it has not after some seconds.
   Task<> close() override;

@@ -29,6 +29,8 @@ class ReplicaEngine : public Engine {
   // Why it is lost, as a clause; empty: it is not.
   virtual std::string lost_reason() const = 0;
 
+  // It computes on the threads of this process, in turn with other such replicas.
+  virtual bool computes_here() const = 0;
   // It can serve requests with a TokenMask.
   virtual bool takes_masks() const = 0;
 

@@ -63,6 +63,7 @@ struct RoutedEngine::Slot {
   std::shared_ptr<ReplicaEngine> engine;  // null: to be made
   bool serving = false;                   // takes requests
   bool given_up = false;
+  bool computes_here = true;
   bool takes_masks = true;
   int64_t requests = 0;  // in flight, of all its engines
   int failures = 0;      // in a row
@@ -145,6 +146,7 @@ Task<> RoutedEngine::open_slot(Slot& slot) {
 
 void RoutedEngine::take_in(Slot& slot, std::shared_ptr<ReplicaEngine> engine) {
   slot.engine = std::move(engine);
+  slot.computes_here = slot.engine->computes_here();
   slot.takes_masks = slot.engine->takes_masks();
   slot.engine->when_lost([this, &slot] { set_aside(slot); });
 }
@@ -326,11 +328,14 @@ Task<Result<std::vector<float>>> RoutedEngine::score(std::vector<int32_t> tokens
 
 EngineStatistics RoutedEngine::statistics() const {
   EngineStatistics sum = counted_;
+  int elsewhere = 0;
   for (const std::unique_ptr<Slot>& slot : slots_) {
     add(sum, slot->past);
     if (slot->engine) add(sum, slot->engine->statistics());
+    if (!slot->computes_here) ++elsewhere;
   }
-  sum.busy_seconds /= static_cast<double>(slots_.size());
+  const bool here = elsewhere < static_cast<int>(slots_.size());
+  sum.busy_seconds /= elsewhere + (here ? 1 : 0);
   return sum;
 }
 

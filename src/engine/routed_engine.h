@@ -77,8 +77,8 @@ class RoutedEngine final : public Engine {
   Task<Result<std::vector<float>>> score(std::vector<int32_t> tokens, float temperature) override;
   Task<Result<Done>> publish(WeightsPtr weights) override;
   int64_t version() const override { return version_; }
-  // Sums over the replicas, the lost ones' counters included; busy_seconds is their mean, so that it is at
-  // most the time that passed.
+  // Sums over the replicas, the lost ones' counters included; busy_seconds is the mean over this process,
+  // whose replicas compute in turn, and each other one, so that it is at most the time that passed.
   EngineStatistics statistics() const override;
 
   // Ends the replicas; requests in flight fail with infrastructure.shut_down.

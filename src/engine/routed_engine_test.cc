@@ -38,6 +38,7 @@ struct World {
   std::string refusal = "refused";
   std::function<bool(int replica)> hangs_in_commit = [](int) { return false; };
   std::function<bool(int start)> fails_to_start = [](int) { return false; };
+  std::function<bool(int replica)> computes_here = [](int) { return false; };
   std::function<bool(int replica)> takes_masks = [](int) { return false; };
   int starts = 0;
   int closed = 0;
@@ -112,6 +113,7 @@ class ScriptedReplica final : public ReplicaEngine {
     end_.request(CancelReason::kShutdown);
     if (when_lost_) std::exchange(when_lost_, nullptr)();
   }
+  bool computes_here() const override { return world_.computes_here(index_); }
   bool takes_masks() const override { return world_.takes_masks(index_); }
   Task<> close() override {
     abandon("closed");
@@ -314,6 +316,24 @@ TEST(RoutedEngine, SharesRequestsAndKeepsAGroupTogether) {
   EXPECT_EQ(world.served[1], 40);
   EXPECT_EQ(routed.engine->statistics().sampled_tokens, 80);
   EXPECT_EQ(routed.engine->statistics().busy_seconds, 20) << "the mean: each was busy for so long";
+}
+
+// Two that compute in turn and one of its own: 0.5 s a token, all tokens of a group at one replica.
+TEST(RoutedEngine, IsBusyAsItsProcessesAre) {
+  SimulatedExecutor executor(1);
+  World world;
+  world.computes_here = [](int replica) { return replica < 2; };
+  Routed routed(executor, world, 3);
+  std::vector<GenerateRequest> requests;
+  for (uint64_t i = 0; i < 12; ++i) requests.push_back(request_of(i / 4, 10));
+  std::vector<Outcome> outcomes;
+  const auto body = [](Routed* engine, std::vector<GenerateRequest> all,
+                       std::vector<Outcome>* into) -> Task<> {
+    *into = co_await generate_all(*engine->engine, std::move(all));
+  };
+  run(executor, close_after(routed.engine.get(), body(&routed, requests, &outcomes)));
+  EXPECT_EQ(routed.engine->statistics().sampled_tokens, 120);
+  EXPECT_EQ(routed.engine->statistics().busy_seconds, 0.5 * 120 / 2);
 }
 
 TEST(RoutedEngine, ARefusalOfAllIsAFailureAndChangesNothing) {
