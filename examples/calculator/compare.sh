@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 stoker=${STOKER:-stoker}
 
-seed=1 json="" output=runs/compare rounds=5 steps=16
+seed=1 json="" output=runs/compare rounds=9 steps=24
 while (($#)); do
   case $1 in
     --seed) seed=${2:?--seed needs a number}; shift ;;

@@ -29,9 +29,10 @@ def calculator(expression: str) -> str:
 
 def right_answer(episode: Episode, answer: Union[int, float, str]) -> float:
     """1 when the last number of the final answer is the row's `answer`."""
-    if episode.outcome != "done" or episode.answer is None:
+    text = episode.answer
+    if episode.outcome != "done" or text is None:
         return 0.0
-    numbers = re.findall(r"-?[0-9][0-9,]*(?:\.[0-9]+)?", episode.answer)
+    numbers = re.findall(r"-?[0-9][0-9,]*(?:\.[0-9]+)?", text)
     return 1.0 if numbers and Decimal(numbers[-1].replace(",", "")) == Decimal(str(answer)) else 0.0
 
 

@@ -3,8 +3,8 @@
 import threading
 from typing import Callable, Optional
 
-TICK_SECONDS = 0.01
-_IDLE_TICKS = 100
+TICK_SECONDS = 0.02
+_IDLE_TICKS = 50
 
 
 class Reading:
@@ -50,8 +50,8 @@ class Reading:
     def holds(self, turn: int) -> bool:
         return self._turn == turn and not self._ended
 
-    def work(self, work: Callable[[], None]) -> None:
-        """Does work on the reading thread; `holds` says afterwards whether it still is that."""
+    def work(self, work: Callable[[], None]) -> bool:
+        """Does work on the reading thread, and says whether it still is that."""
         turn = self._turn
         self._work = work
         if self._asleep:
@@ -60,9 +60,11 @@ class Reading:
             work()
         finally:
             with self._lock:
-                if self._turn == turn:
+                holds = self._turn == turn
+                if holds:
                     self._work = None
                     self._done += 1
+        return holds
 
     def end(self) -> None:
         self._ended = True

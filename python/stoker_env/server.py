@@ -86,12 +86,12 @@ class Server:
         return 0
 
     def _wait_for_input(self) -> None:
-        timeout = self._expire()
-        if self._writer.has_lines:
-            self._reading.work(self._writer.flush)
+        if self._writer.has_lines and not self._reading.work(self._writer.flush):
             return
-        ready, _, _ = select.select([self._reader], [], [], timeout)
-        if ready:
+        timeout = self._expire()
+        if self._writer.has_lines:  # of what is past its deadline
+            return
+        if timeout is None or select.select([self._reader], [], [], timeout)[0]:
             self._reader.read()
 
     def _take(self, line: bytes) -> int:
@@ -129,7 +129,8 @@ class Server:
         elif method == "tools":
             self._answer(request, {"tools": self._handlers.tools(params)})
         elif method in CLASS_OF:
-            job = Job(request, method, Context(_name_or_none(params), _deadline(timeout), self._log_for(params)))
+            episode = _name_or_none(params)
+            job = Job(request, method, Context(episode, _deadline(timeout), self._log_for(episode)))
             with self.lock:
                 if request in self._jobs:
                     raise protocol_error("bad_request", "The id %d is in use." % request)
@@ -203,6 +204,7 @@ class Server:
                 self._busy -= 1
             was_answered, job.answered = job.answered, True
             self._jobs.pop(job.request, None)
+            self._timed.discard(job)
             if job.episode is not None:
                 job.episode.done(job)
         if not was_answered and job.request is not None:
@@ -225,11 +227,9 @@ class Server:
     def _expire(self) -> Optional[float]:
         """Gives up what is past its deadline; seconds to the next deadline, None without one."""
         with self.lock:
-            self._timed = {job for job in self._timed if not job.answered}
             for job in [job for job in self._timed if job.expired]:
                 message = "The request took longer than it was given."
                 self._give_up(job, WireError(CLASS_OF[job.method], "timeout", message))
-                self._timed.discard(job)
             deadlines = [job.context.deadline for job in self._timed if job.context.deadline is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
@@ -237,6 +237,7 @@ class Server:
         job.answered = True
         self._busy -= 1
         self._jobs.pop(job.request, None)
+        self._timed.discard(job)
         job.context.cancelled = True
         if job.running:
             self._stuck += 1
@@ -266,9 +267,7 @@ class Server:
     def _answer_error(self, request: Any, error: WireError) -> None:
         self._writer.write(protocol.encode({"id": request, "error": error.to_json()}))
 
-    def _log_for(self, params: Mapping[str, Any]) -> Callable[[str, str], None]:
-        episode = _name_or_none(params)
-
+    def _log_for(self, episode: Optional[str]) -> Callable[[str, str], None]:
         def log(level: str, message: str) -> None:
             line = {"level": level, "message": protocol.cut(message, protocol.TRACEBACK_BYTES)}
             if episode is not None:
