@@ -89,7 +89,8 @@ void expect_greedy(const std::filesystem::path& model, const std::filesystem::pa
 void expect_near_in_bfloat16(const std::filesystem::path& model, const std::filesystem::path& golden,
                              const char* key, double tolerance) {
   if (!std::filesystem::exists(model) || !std::filesystem::exists(golden)) {
-    GTEST_SKIP() << model.string() << " or " << golden.string() << " is not here.";
+    GTEST_SKIP() << model.string() << " or " << golden.string()
+                 << " is not here; src/compute/goldens/real_models.sh downloads the model.";
   }
   const Weights weights = load_model_weights(model);
   const ModelConfig& config = weights.config();
@@ -138,7 +139,8 @@ TEST(RealModels, Gemma3ScoresALongTextAsTheFloat64Program) {
   const std::filesystem::path model = kRoot / "build/models/gemma-3-270m.Q4_K_M.gguf";
   const std::filesystem::path golden = kRoot / "../shared/data/gemma3-270m/teacher_forced.jsonl";
   if (!std::filesystem::exists(model) || !std::filesystem::exists(golden)) {
-    GTEST_SKIP() << model.string() << " or " << golden.string() << " is not here.";
+    GTEST_SKIP() << model.string() << " or " << golden.string()
+                 << " is not here; src/compute/goldens/real_models.sh downloads the model.";
   }
   const Weights weights = load_model_weights(model);
   ThreadTeam team(2);
