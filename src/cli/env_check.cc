@@ -128,6 +128,7 @@ class RandomPlay {
 
   Task<std::optional<Failure>> turns(EpisodeWorld& world, EpisodeData& data, RandomStream& random,
                                      uint64_t seed) {
+    if (std::optional<Failure> failure = co_await world.open()) co_return failure;
     const TimePoint before = executor_.now();
     const Result<Observation> first = co_await world.reset(seed);
     measure("reset", before, settings_.limits.reset_timeout_seconds);

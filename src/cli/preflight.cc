@@ -106,7 +106,9 @@ class TrialEpisode {
   Task<> play() {
     auto seed = static_cast<uint64_t>(config_.seed);
     data_->task = session_.environment().training_tasks(seed)->task(0);
-    Result<Observation> first = co_await world_.reset(seed);
+    const std::optional<Failure> not_opened = co_await world_.open();
+    const Result<Observation> first =
+        not_opened ? Result<Observation>(*not_opened) : co_await world_.reset(seed);
     if (!first) {
       throw input_error(fmt::format("Task {} cannot be reset: {}", data_->task.id, first.failure().message));
     }

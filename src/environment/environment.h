@@ -46,14 +46,17 @@ struct RewardResult {
   bool scored = true;  // false: this reward says nothing here, and is left out of the sum
 };
 
-// The outside world of one episode. Calls come one at a time: reset, then steps, then close exactly once on
-// every path out, cancellation included. Each is given a deadline by the caller. Thrown exceptions count as
-// environment failures, except Error(kResource), which ends the run. All runs on the loop thread, so nothing
-// here may block: what does goes through the pool given to EnvironmentKind::make.
+// The outside world of one episode. Calls come one at a time: admit, reset, then steps, then close exactly
+// once on every path out, cancellation included. Each but admit is given a deadline by the caller. Thrown
+// exceptions count as environment failures, except Error(kResource), which ends the run. All runs on the loop
+// thread, so nothing here may block: what does goes through the pool given to EnvironmentKind::make.
 class Environment {
  public:
   virtual ~Environment() = default;
 
+  // Waits until the world has room for the episode, however long that takes; at most once, before reset, if
+  // at all. `id` is the episode's own: a retry has the same task and sample and another attempt.
+  virtual Task<> admit(const TaskRow& task, const EpisodeId& id);
   // The first messages. `seed` is for the environment's own randomness; the same row and seed give the same
   // episode.
   virtual Task<Result<Observation>> reset(const TaskRow& task, uint64_t seed) = 0;

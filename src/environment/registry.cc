@@ -73,6 +73,8 @@ std::unique_ptr<EnvironmentOptions> default_options(const std::string& name) {
 Task<> EnvironmentKind::open() { co_return; }
 Task<std::vector<std::string>> EnvironmentKind::check_at_rest() { co_return std::vector<std::string>{}; }
 
+Task<> Environment::admit(const TaskRow&, const EpisodeId&) { co_return; }
+
 Task<Result<RewardResult>> Environment::score(const std::optional<Failure>&) {
   throw internal_error("An environment without a score of its own was asked for it.");
   co_return RewardResult{};

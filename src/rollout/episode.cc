@@ -88,18 +88,19 @@ Task<> EpisodeRunner::play(std::shared_ptr<EpisodeData> data, std::shared_ptr<co
     const int32_t turns = data->record.trajectory.turn_count();
     data->activity->enter(what, turns, executor.now().time_since_epoch().count());
   };
-  const TimePoint deadline = executor.now() + limit_from_seconds(limits.episode_timeout_seconds);
   EpisodeWorld world(state.kind, *state.world, data);
   EpisodePlay play(state.parts, world, data, std::move(resume_from), executor);
   std::exception_ptr thrown;
   try {
-    const std::optional<std::optional<Failure>> ended = co_await with_deadline(deadline, play.run());
-    if (ended) {
-      data->record.failure = *ended;
-    } else {
-      data->record.failure =
-          Failure{FailureClass::kLimit, "wall_clock",
-                  fmt::format("The episode took more than {} s.", limits.episode_timeout_seconds)};
+    std::optional<Failure>& failure = data->record.failure;
+    failure = co_await world.open();
+    if (!failure) {
+      const TimePoint deadline = executor.now() + limit_from_seconds(limits.episode_timeout_seconds);
+      std::optional<std::optional<Failure>> ended = co_await with_deadline(deadline, play.run());
+      failure =
+          ended ? *std::move(ended)
+                : Failure{FailureClass::kLimit, "wall_clock",
+                          fmt::format("The episode took more than {} s.", limits.episode_timeout_seconds)};
     }
     if (state.settings.failures.scores(data->record.failure)) co_await world.score();
   } catch (...) {

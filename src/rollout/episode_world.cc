@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include <fmt/core.h>
@@ -18,7 +19,15 @@ namespace {
 
 constexpr const char* kNoException = "something that is no std::exception";
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
 // These own what they touch, so that they may be abandoned.
+Task<Result<Done>> admit_to_environment(std::shared_ptr<Environment> environment,
+                                        std::shared_ptr<EpisodeData> data) {
+  co_await environment->admit(data->task, data->record.id);
+  co_return Done();
+}
+
 Task<Result<Observation>> reset_environment(std::shared_ptr<Environment> environment,
                                             std::shared_ptr<EpisodeData> data, uint64_t seed) {
   co_return co_await environment->reset(data->task, seed);
@@ -79,15 +88,22 @@ EpisodeWorld::EpisodeWorld(const EnvironmentKind& kind, const WorldParts& parts,
                            std::shared_ptr<EpisodeData> data)
     : kind_(kind), parts_(parts), data_(std::move(data)) {}
 
+void EpisodeWorld::enter(TraceSpan what, const Executor& executor) const {
+  if (data_->activity == nullptr) return;
+  data_->activity->enter(what, 0, executor.now().time_since_epoch().count());
+}
+
+Task<std::optional<Failure>> EpisodeWorld::open() {
+  enter(TraceSpan::kConstruct, co_await current_executor());
+  if (std::optional<Failure> failure = make_environment()) co_return failure;
+  const Result<Done> admitted = co_await call_outside(parts_.quarantine, environment_call("admit", kNoLimit),
+                                                      admit_to_environment(environment_, data_));
+  if (!admitted) co_return admitted.failure();
+  co_return std::nullopt;
+}
+
 Task<Result<Observation>> EpisodeWorld::reset(uint64_t seed) {
-  Executor& executor = co_await current_executor();
-  const auto enter = [&](TraceSpan what) {
-    if (data_->activity == nullptr) return;
-    data_->activity->enter(what, 0, executor.now().time_since_epoch().count());
-  };
-  enter(TraceSpan::kConstruct);
-  if (std::optional<Failure> failure = make_environment()) co_return *std::move(failure);
-  enter(TraceSpan::kReset);
+  enter(TraceSpan::kReset, co_await current_executor());
   Result<Observation> first = co_await call_outside(
       parts_.quarantine, environment_call("reset", parts_.settings.limits.reset_timeout_seconds),
       reset_environment(environment_, data_, seed));

@@ -44,7 +44,9 @@ class EpisodeWorld {
   // References must outlive the object and every abandoned call.
   EpisodeWorld(const EnvironmentKind& kind, const WorldParts& parts, std::shared_ptr<EpisodeData> data);
 
-  // Makes the environment and resets it. environment.timeout, environment.exception, or what it gave.
+  // Makes the environment and waits until there is room for the episode. environment.exception.
+  Task<std::optional<Failure>> open();
+  // After open(). environment.timeout, environment.exception, or what it gave.
   Task<Result<Observation>> reset(uint64_t seed);
   Task<Result<Observation>> step(Action action);
   // The environment's own verdict, if it has one, into the data: for an ending that is scored, before close.
@@ -58,6 +60,7 @@ class EpisodeWorld {
 
  private:
   std::optional<Failure> make_environment();
+  void enter(TraceSpan what, const Executor& executor) const;
 
   const EnvironmentKind& kind_;
   const WorldParts& parts_;

@@ -12,6 +12,8 @@
 namespace stoker {
 namespace {
 
+constexpr int kTriesUntilAlone = 3;  // see WorkerPool
+
 RewardResult to_reward(const ScoreAnswer& answer, bool positive_is_success) {
   const bool success = answer.success.value_or(positive_is_success && *answer.reward > 0);
   return {.reward = *answer.reward, .success = success};
@@ -20,6 +22,10 @@ RewardResult to_reward(const ScoreAnswer& answer, bool positive_is_success) {
 Json no_params() { return Json::object(); }
 
 }  // namespace
+
+std::string owner_name(const std::string& task_id, const EpisodeId& id) {
+  return fmt::format("{} {}.{}", task_id, id.task_ordinal, id.sample);
+}
 
 Json task_to_json(const TaskRow& task) { return Json::object({{"id", task.id}, {"fields", task.fields}}); }
 
@@ -46,7 +52,7 @@ Task<Result<ToolResult>> OutsideTool::call(const Json& arguments) {
     params.set("episode", episode_);
     answer = co_await worker_->ask("call", std::move(params));
   } else {
-    answer = co_await pool_->ask("call", std::move(params));
+    answer = co_await pool_->ask("call", std::move(params), owner_);
   }
   if (!answer) co_return answer.failure();
   co_return decode_call(*answer);
@@ -55,7 +61,7 @@ Task<Result<ToolResult>> OutsideTool::call(const Json& arguments) {
 // `state` is null for reset. All of them must live until it is done.
 Task<Result<Json>> CommandEnvironment::begin(const char* method, const TaskRow& task, uint64_t seed,
                                              const Json* state) {
-  place_ = co_await outside_->pool->lease();
+  if (!place_) place_ = co_await outside_->pool->lease();
   episode_ = outside_->pool->next_episode();
   task_ = task_to_json(task);
   Json params =
@@ -63,6 +69,10 @@ Task<Result<Json>> CommandEnvironment::begin(const char* method, const TaskRow& 
   params.set("seed", static_cast<unsigned long long>(seed & kProtocolSeedMask));
   if (state != nullptr) params.set("state", *state);
   co_return co_await place_.worker().ask(method, std::move(params));
+}
+
+Task<> CommandEnvironment::admit(const TaskRow& task, const EpisodeId& id) {
+  place_ = co_await outside_->pool->lease(owner_name(task.id, id));
 }
 
 void CommandEnvironment::offer(const std::optional<std::vector<ToolSchema>>& of_episode) {
@@ -124,6 +134,7 @@ Task<Result<RewardResult>> CommandEnvironment::score(const std::optional<Failure
 
 // The place is free once the process has answered, even if the caller has given up waiting by then.
 Task<> CommandEnvironment::close() {
+  if (episode_.empty()) place_.release();
   if (!place_) co_return;
   const std::shared_ptr<Worker> worker = place_.shared_worker();
   const std::string episode = episode_;
@@ -148,17 +159,19 @@ Task<Result<RewardResult>> OwnScoreReward::score(const EpisodeView& episode) {
   co_return *episode.own_score;
 }
 
-// The answer depends on the params alone, so a process that ended under it is no reason to go without:
-// another one is asked, once.
+// The answer depends on the params alone, so a process that ended under it is no reason to go without: it is
+// asked for again until it was alone in its process.
 Task<Result<Json>> OutsideReward::ask(const EpisodeView& episode) {
   Json params = Json::object({{"reward", name_}, {"episode", episode.record.id.to_string()}});
   params.set("task", task_to_json(episode.task));
   params.set("messages", messages_to_json(episode.messages));
   params.set("prompt_messages", static_cast<unsigned long long>(episode.prompt_messages));
   params.set("outcome", episode.record.failure ? episode.record.failure->name() : "done");
-  Result<Json> answer = co_await pool_->ask("score", params);
-  if (answer || answer.failure().reason != "process_ended") co_return answer;
-  co_return co_await pool_->ask("score", std::move(params));
+  const std::string owner = name_ + " " + owner_name(episode.task.id, episode.record.id);
+  for (int tries = 1;; ++tries) {
+    Result<Json> answer = co_await pool_->ask("score", params, owner);
+    if (answer || answer.failure().reason != "process_ended" || tries == kTriesUntilAlone) co_return answer;
+  }
 }
 
 Task<Result<RewardResult>> OutsideReward::score(const EpisodeView& episode) {

@@ -17,9 +17,9 @@ class OutsideTool final : public Tool {
   // Called in `worker` for `episode`.
   OutsideTool(ToolSchema schema, std::shared_ptr<Worker> worker, std::string episode)
       : schema_(std::move(schema)), worker_(std::move(worker)), episode_(std::move(episode)) {}
-  // Called in any process of `pool`.
-  OutsideTool(ToolSchema schema, std::shared_ptr<WorkerPool> pool)
-      : schema_(std::move(schema)), pool_(std::move(pool)) {}
+  // Called in any process of `pool`, for `owner` (WorkerPool::lease).
+  OutsideTool(ToolSchema schema, std::shared_ptr<WorkerPool> pool, std::string owner)
+      : schema_(std::move(schema)), pool_(std::move(pool)), owner_(std::move(owner)) {}
 
   const ToolSchema& schema() const override { return schema_; }
   Task<Result<ToolResult>> call(const Json& arguments) override;
@@ -27,6 +27,7 @@ class OutsideTool final : public Tool {
  private:
   ToolSchema schema_;
   std::shared_ptr<WorkerPool> pool_;
+  std::string owner_;
   std::shared_ptr<Worker> worker_;
   std::string episode_;
 };
@@ -38,12 +39,14 @@ struct OutsideEnvironment {
   std::vector<ToolSchema> tools;
 };
 
-// One episode in a process; its place there is kept until the process has answered close.
+// One episode in a process; its place there is kept until the process has answered close. Without admit(),
+// reset() or restore() wait for the place.
 class CommandEnvironment final : public Environment {
  public:
   explicit CommandEnvironment(std::shared_ptr<const OutsideEnvironment> outside)
       : outside_(std::move(outside)) {}
 
+  Task<> admit(const TaskRow& task, const EpisodeId& id) override;
   Task<Result<Observation>> reset(const TaskRow& task, uint64_t seed) override;
   Task<Result<Observation>> step(const Action& action) override;
   Task<> close() override;
@@ -101,6 +104,9 @@ class OutsideReward final : public Reward {
   bool positive_is_success_;
   bool may_be_dropped_;
 };
+
+// Names an episode over all its attempts, for WorkerPool::lease.
+std::string owner_name(const std::string& task_id, const EpisodeId& id);
 
 // {"id", "fields"}, as the protocol wants it.
 Json task_to_json(const TaskRow& task);

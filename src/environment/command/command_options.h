@@ -26,7 +26,11 @@ struct CommandOptions {
   template <typename V>
   void for_each_field(V& visit) {
     visit("command", command, "Program and arguments that speak docs/protocol.md; empty: none.");
-    visit("processes", processes, "So many processes; episodes are spread over them.", between(1, 1024));
+    visit("processes", processes,
+          "So many processes; episodes are spread over them. Those that lost theirs come again in up to half "
+          "as "
+          "many more, apart from the others.",
+          between(1, 1024));
     visit("episodes_per_process", episodes_per_process,
           "Most episodes that one process has open; further ones wait.", between(1, 1000000));
     visit("working_folder", working_folder, "Folder in which the processes run; empty: Stoker's own.");
@@ -39,8 +43,11 @@ struct CommandOptions {
     visit("heartbeat_timeout_seconds", heartbeat_timeout_seconds,
           "A process that does not say so within this time is taken for hung, killed and replaced.",
           above(0));
-    visit("restarts", restarts, "Processes that are replaced over the run; one more, and they are given up.",
-          at_least(0));
+    visit(
+        "restarts", restarts,
+        "Processes that are replaced in a row, with nothing between that ended well; one more, and they are "
+        "given up.",
+        at_least(0));
     visit("stuck_limit", stuck_limit,
           "A process with so many requests that were given up and still hold a thread is replaced.",
           at_least(1));

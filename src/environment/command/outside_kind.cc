@@ -16,11 +16,15 @@ namespace {
 class ToolEnvironment final : public Environment {
  public:
   ToolEnvironment(std::unique_ptr<Environment> inner, const std::vector<ToolSchema>& schemas,
-                  const std::shared_ptr<WorkerPool>& pool)
-      : inner_(std::move(inner)) {
-    for (const ToolSchema& schema : schemas) tools_.push_back(std::make_unique<OutsideTool>(schema, pool));
+                  std::shared_ptr<WorkerPool> pool)
+      : inner_(std::move(inner)), schemas_(schemas), pool_(std::move(pool)) {
+    make_tools({});
   }
 
+  Task<> admit(const TaskRow& task, const EpisodeId& id) override {
+    make_tools(owner_name(task.id, id));
+    return inner_->admit(task, id);
+  }
   Task<Result<Observation>> reset(const TaskRow& task, uint64_t seed) override {
     return inner_->reset(task, seed);
   }
@@ -46,7 +50,16 @@ class ToolEnvironment final : public Environment {
   }
 
  private:
+  void make_tools(const std::string& owner) {
+    tools_.clear();
+    for (const ToolSchema& schema : schemas_) {
+      tools_.push_back(std::make_unique<OutsideTool>(schema, pool_, owner));
+    }
+  }
+
   std::unique_ptr<Environment> inner_;
+  const std::vector<ToolSchema>& schemas_;  // the kind's
+  std::shared_ptr<WorkerPool> pool_;
   std::vector<std::unique_ptr<OutsideTool>> tools_;
 };
 

@@ -21,10 +21,13 @@ constexpr int kLogLinesASecond = 200;
 // Forgets a request whose caller has left, and tells the process.
 class Forget {
  public:
-  Forget(std::map<int64_t, std::function<void(Result<Json>)>>& open, Process& process, int64_t id)
-      : open_(open), process_(process), id_(id) {}
+  Forget(std::map<int64_t, std::function<void(Result<Json>)>>& open, Process& process, int64_t id,
+         bool& unanswered)
+      : open_(open), process_(process), id_(id), unanswered_(unanswered) {}
   ~Forget() {
-    if (open_.erase(id_) > 0) process_.send(cancel_line(id_));
+    if (open_.erase(id_) == 0) return;
+    unanswered_ = true;
+    process_.send(cancel_line(id_));
   }
   Forget(const Forget&) = delete;
   Forget& operator=(const Forget&) = delete;
@@ -33,6 +36,7 @@ class Forget {
   std::map<int64_t, std::function<void(Result<Json>)>>& open_;
   Process& process_;
   int64_t id_;
+  bool& unanswered_;
 };
 
 // What an uncancellable request and its caller share: the caller may leave first.
@@ -109,7 +113,7 @@ Task<Result<Json>> Worker::ask(std::string method, Json params) {
     answered.set();
   });
   if (!id) co_return id.failure();
-  const Forget forget(open_, *process_, *id);
+  const Forget forget(open_, *process_, *id, unanswered_);
   co_await answered.wait();
   co_return *std::move(answer);
 }

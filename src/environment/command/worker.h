@@ -60,6 +60,8 @@ class Worker final : public ProcessListener {
   const std::string& name() const { return name_; }
   // It has answered something besides hello.
   bool has_served() const { return served_; }
+  // Somebody gave up waiting for an answer of it.
+  bool has_unanswered() const { return unanswered_; }
   int process_id() const { return process_ ? process_->id() : 0; }
 
   // Asks the process to end, and kills it when it has not after a grace.
@@ -69,7 +71,9 @@ class Worker final : public ProcessListener {
   void close_input();
   bool wait_blocking(Duration limit);
 
-  int load = 0;  // places taken; the keeper's
+  // The keeper's: places taken, and the most of them while those who have them have them.
+  int load = 0;
+  int most_load = 0;
 
  private:
   using Settle = std::function<void(Result<Json>)>;
@@ -105,6 +109,7 @@ class Worker final : public ProcessListener {
   bool finishing_ = false;
   bool gone_ = false;
   bool served_ = false;
+  bool unanswered_ = false;
   bool told_stuck_ = false;
   bool ping_open_ = false;
   TimePoint log_second_{};  // when the current second of log lines began

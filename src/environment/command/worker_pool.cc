@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(10);
+constexpr Duration kApartLinger = std::chrono::seconds(10);
 constexpr Duration kEndGrace =
     std::chrono::seconds(6);  // the protocol gives a process five to close episodes
 
@@ -31,6 +34,7 @@ WorkerLease& WorkerLease::operator=(WorkerLease&& other) noexcept {
     release();
     pool_ = std::move(other.pool_);
     worker_ = std::move(other.worker_);
+    owner_ = std::move(other.owner_);
   }
   return *this;
 }
@@ -38,13 +42,13 @@ WorkerLease& WorkerLease::operator=(WorkerLease&& other) noexcept {
 void WorkerLease::release() {
   const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
   const std::shared_ptr<WorkerPool> pool = std::exchange(pool_, nullptr);
-  if (worker) pool->give_back(*worker);
+  if (worker) pool->give_back(*worker, owner_);
 }
 
 std::function<void()> WorkerLease::release_later() {
   Worker* worker = std::exchange(worker_, nullptr).get();
-  return [worker, pool = std::weak_ptr(std::exchange(pool_, nullptr))] {
-    if (const std::shared_ptr<WorkerPool> living = pool.lock()) living->give_back(*worker);
+  return [worker, owner = std::move(owner_), pool = std::weak_ptr(std::exchange(pool_, nullptr))] {
+    if (const std::shared_ptr<WorkerPool> living = pool.lock()) living->give_back(*worker, owner);
   };
 }
 
@@ -54,7 +58,8 @@ class WorkerPool::Withdraw {
   Withdraw(WorkerPool& pool, Claim& claim) : pool_(pool), claim_(claim) {}
   ~Withdraw() {
     std::erase(pool_.claims_, &claim_);
-    if (claim_.worker) pool_.give_back(*claim_.worker);
+    std::erase(pool_.claims_apart_, &claim_);
+    if (claim_.worker) pool_.give_back(*claim_.worker, {});
   }
   Withdraw(const Withdraw&) = delete;
   Withdraw& operator=(const Withdraw&) = delete;
@@ -68,14 +73,18 @@ WorkerPool::WorkerPool(CommandOptions options, std::string section, MakeLauncher
     : options_(std::make_shared<const CommandOptions>(std::move(options))),
       section_(std::move(section)),
       make_launcher_(make_launcher ? std::move(make_launcher) : make_system_launcher),
-      slots_(static_cast<size_t>(options_->processes)) {
+      slots_(static_cast<size_t>(options_->processes + std::max(1, options_->processes / 2))) {
   check_command_options(*options_, section_);
+  for (size_t i = static_cast<size_t>(options_->processes); i < slots_.size(); ++i) {
+    slots_[i].apart = true;
+    slots_[i].first = false;
+  }
 }
 
 WorkerPool::~WorkerPool() {
   std::vector<std::shared_ptr<Worker>> workers(draining_.begin(), draining_.end());
   for (Slot& slot : slots_) {
-    slot.restart.reset();
+    slot.timer.reset();
     if (slot.worker) workers.push_back(slot.worker);
   }
   for (const auto& worker : workers) worker->close_input();
@@ -101,6 +110,7 @@ Task<> WorkerPool::open() {
 }
 
 void WorkerPool::start(Slot& slot) {
+  slot.starts = false;
   const auto index = &slot - slots_.data();
   const std::string name = section_.substr(0, section_.find('.'));
   slot.worker = std::make_shared<Worker>(*executor_, options_, *this, fmt::format("{} {}", name, index));
@@ -119,14 +129,16 @@ void WorkerPool::worker_ready(Worker& worker) {
     opened_ = true;
     greeting_ = worker.greeting();
     for (Slot& slot : slots_) {
-      if (!slot.worker) start(slot);
+      if (!slot.worker && !slot.apart) start(slot);
     }
   } else if (!(worker.greeting() == greeting_)) {
     log_warning("[{}] It offers other environments, tools or rewards than the first process did.",
                 worker.name());
   }
-  if (Slot* slot = slot_of(worker)) first_is_over(*slot);
+  Slot* slot = slot_of(worker);
+  if (slot != nullptr) first_is_over(*slot);
   serve();
+  if (slot != nullptr && slot->apart && worker.load == 0) end_when_idle(*slot);
 }
 
 void WorkerPool::first_is_over(Slot& slot) {
@@ -138,10 +150,12 @@ void WorkerPool::first_is_over(Slot& slot) {
 void WorkerPool::worker_stuck(Worker& worker) {
   Slot* slot = slot_of(worker);
   if (slot == nullptr || !given_up_.empty()) return;
-  if (++replaced_ > options_->restarts) return give_up("too many of its requests never end");
+  ++replaced_;
+  if (++replaced_in_a_row_ > options_->restarts) return give_up("too many of its requests never end");
   draining_.push_back(slot->worker);
   if (worker.load == 0) worker.finish();
   slot->worker = nullptr;
+  if (slot->apart) return serve();
   start(*slot);
 }
 
@@ -168,13 +182,39 @@ void WorkerPool::worker_gone(Worker& worker, const std::string& reason) {
   slot->failures = worker.has_served() ? 1 : slot->failures + 1;
   bury(std::exchange(slot->worker, nullptr));
   if (!given_up_.empty()) return;
-  if (++replaced_ > options_->restarts) return give_up(reason);
-  restart_later(*slot);
+  ++replaced_;
+  if (++replaced_in_a_row_ > options_->restarts) return give_up(reason);
+  if (slot->apart) return serve();
+  start_later(*slot);
 }
 
-void WorkerPool::restart_later(Slot& slot) {
-  slot.restart =
+void WorkerPool::start_later(Slot& slot) {
+  slot.starts = true;
+  slot.timer =
       executor_->post_at(executor_->now() + pause_after(slot.failures), [this, &slot] { start(slot); });
+}
+
+// One process more for each claim that waits, but for those that are being started.
+void WorkerPool::start_apart() {
+  if (claims_apart_.empty()) return;
+  size_t starting = 0;
+  for (const Slot& slot : slots_)
+    starting += slot.apart && (slot.starts || (slot.worker && !slot.worker->ready()));
+  for (Slot& slot : slots_) {
+    if (starting >= claims_apart_.size()) return;
+    if (!slot.apart || slot.starts || slot.worker) continue;
+    start_later(slot);
+    ++starting;
+  }
+}
+
+void WorkerPool::end_when_idle(Slot& slot) {
+  slot.timer = executor_->post_at(executor_->now() + kApartLinger, [this, &slot] {
+    if (!slot.worker || slot.worker->load > 0) return;
+    draining_.push_back(slot.worker);
+    slot.worker->finish();
+    slot.worker = nullptr;
+  });
 }
 
 // It is in the middle of a call.
@@ -184,67 +224,102 @@ void WorkerPool::bury(std::shared_ptr<Worker> worker) {
 
 void WorkerPool::give_up(const std::string& reason) {
   given_up_ = fmt::format(
-      "The processes of {} had to be replaced more than {} times and are given up; the last one: {}. Mend "
-      "the "
-      "program, or raise {}.restarts.",
+      "The processes of {} had to be replaced more than {} times in a row and are given up; the last one: "
+      "{}. Mend the program, or raise {}.restarts.",
       section_, options_->restarts, reason, section_);
   log_error("{}", given_up_);
   for (Claim* claim : claims_) claim->granted.set();
+  for (Claim* claim : claims_apart_) claim->granted.set();
   claims_.clear();
+  claims_apart_.clear();
 }
 
 void WorkerPool::refuse() const { throw resource_error(given_up_); }
 
-int WorkerPool::capacity(const Worker& worker) const {
-  const int64_t own = worker.greeting().episodes;
-  return own > 0 ? static_cast<int>(std::min<int64_t>(own, options_->episodes_per_process))
-                 : options_->episodes_per_process;
+int WorkerPool::lost_by(const std::string& owner) const {
+  const auto found = lost_.find(owner);
+  return found == lost_.end() ? 0 : found->second;
 }
 
-std::shared_ptr<Worker> WorkerPool::pick() {
+// How many owners that have lost so many processes one process serves at a time.
+int WorkerPool::most_beside(int lost, const Greeting& greeting) const {
+  const int most =
+      greeting.episodes > 0
+          ? static_cast<int>(std::min<int64_t>(greeting.episodes, options_->episodes_per_process))
+          : options_->episodes_per_process;
+  if (lost == 0) return most;
+  return lost == 1 ? static_cast<int>(std::sqrt(most)) : 1;
+}
+
+std::shared_ptr<Worker> WorkerPool::pick(int lost) {
   std::shared_ptr<Worker> best;
   for (const Slot& slot : slots_) {
-    if (!slot.worker || !slot.worker->ready() || slot.worker->load >= capacity(*slot.worker)) continue;
-    if (!best || slot.worker->load < best->load) best = slot.worker;
+    const std::shared_ptr<Worker>& worker = slot.worker;
+    if (slot.apart != (lost > 0) || !worker || !worker->ready()) continue;
+    const int most = most_beside(lost, worker->greeting());
+    if (worker->load > 0 && (worker->load >= most || worker->most_load != most)) continue;
+    if (!best || worker->load < best->load) best = worker;
   }
-  if (best) ++best->load;
+  if (!best) return nullptr;
+  ++best->load;
+  best->most_load = most_beside(lost, best->greeting());
   return best;
 }
 
 void WorkerPool::serve() {
   while (!claims_.empty()) {
-    std::shared_ptr<Worker> worker = pick();
-    if (!worker) return;
+    std::shared_ptr<Worker> worker = pick(0);
+    if (!worker) break;
     Claim* claim = claims_.front();
     claims_.pop_front();
     claim->worker = std::move(worker);
     claim->granted.set();
   }
+  for (auto next = claims_apart_.begin(); next != claims_apart_.end();) {
+    Claim* claim = *next;
+    claim->worker = pick(claim->lost);
+    if (claim->worker) claim->granted.set();
+    next = claim->worker ? claims_apart_.erase(next) : std::next(next);
+  }
+  start_apart();
 }
 
-void WorkerPool::give_back(Worker& worker) {
+void WorkerPool::give_back(Worker& worker, const std::string& owner) {
   --worker.load;
-  if (worker.load == 0 && slot_of(worker) == nullptr) worker.finish();
+  if (!worker.gone() && !worker.has_unanswered()) replaced_in_a_row_ = 0;
+  if (!owner.empty() && worker.gone()) ++lost_[owner];
+  if (!owner.empty() && !worker.gone()) lost_.erase(owner);
+  if (worker.load == 0) {
+    Slot* slot = slot_of(worker);
+    if (slot == nullptr) worker.finish();
+    if (slot != nullptr && slot->apart && !worker.gone()) end_when_idle(*slot);
+  }
   serve();
 }
 
-Task<WorkerLease> WorkerPool::lease() {
+Task<WorkerLease> WorkerPool::lease(std::string owner) {
   const std::shared_ptr<WorkerPool> self = shared_from_this();
   if (!given_up_.empty()) refuse();
   if (executor_ == nullptr) throw internal_error(section_ + " is used before it was opened.");
-  if (claims_.empty()) {
-    if (std::shared_ptr<Worker> worker = pick()) co_return WorkerLease(self, std::move(worker));
+  // Who is always alone needs no process apart.
+  const int lost = most_beside(0, greeting_) > 1 ? lost_by(owner) : 0;
+  std::list<Claim*>& claims = lost > 0 ? claims_apart_ : claims_;
+  if (claims.empty()) {
+    if (std::shared_ptr<Worker> worker = pick(lost)) {
+      co_return WorkerLease(self, std::move(worker), std::move(owner));
+    }
   }
-  Claim claim;
-  claims_.push_back(&claim);
+  Claim claim{.lost = lost};
+  claims.push_back(&claim);
   const Withdraw withdraw(*this, claim);
+  if (lost > 0) start_apart();
   co_await claim.granted.wait();
   if (!claim.worker) refuse();
-  co_return WorkerLease(self, std::exchange(claim.worker, nullptr));
+  co_return WorkerLease(self, std::exchange(claim.worker, nullptr), std::move(owner));
 }
 
-Task<Result<Json>> WorkerPool::ask(std::string method, Json params) {
-  const WorkerLease place = co_await lease();
+Task<Result<Json>> WorkerPool::ask(std::string method, Json params, std::string owner) {
+  const WorkerLease place = co_await lease(std::move(owner));
   co_return co_await place.worker().ask(std::move(method), std::move(params));
 }
 

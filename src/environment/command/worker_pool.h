@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,16 +38,23 @@ class WorkerLease {
 
  private:
   friend class WorkerPool;
-  WorkerLease(std::shared_ptr<WorkerPool> pool, std::shared_ptr<Worker> worker)
-      : pool_(std::move(pool)), worker_(std::move(worker)) {}
+  WorkerLease(std::shared_ptr<WorkerPool> pool, std::shared_ptr<Worker> worker, std::string owner)
+      : pool_(std::move(pool)), worker_(std::move(worker)), owner_(std::move(owner)) {}
 
   std::shared_ptr<WorkerPool> pool_;
   std::shared_ptr<Worker> worker_;
+  std::string owner_;
 };
 
 // The processes of one command, supervised: one that ends, hangs or writes garbage is replaced, at first at
-// once and then after growing pauses, and costs only what it had open. After CommandOptions::restarts
-// replacements the pool is given up. Made with make_shared. Loop thread only.
+// once and then after growing pauses, and costs only what it had open. When more than
+// CommandOptions::restarts end in a row, with nothing between that ended well, the pool is given up. Made
+// with make_shared. Loop thread only.
+//
+// An owner (an episode over all its attempts) whose process ended may be what ended it. So it is served apart
+// from the others when it comes again, by further processes that are started for that and end when nobody
+// needs them: beside at most a square root of the usual company the second time, and alone from the third on.
+// So whoever ends its process at every attempt costs any other owner at most two attempts.
 //
 //   auto pool = std::make_shared<WorkerPool>(options, "environment.command");
 //   co_await pool->open();
@@ -69,11 +76,12 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   // What the first process said; after open().
   const Greeting& greeting() const { return greeting_; }
 
-  // A place in the process with most room; waits, first come, first served. Throws Error(kResource) once the
-  // pool is given up.
-  Task<WorkerLease> lease();
+  // A place in the process with most room; waits, first come, first served. `owner` names what the place is
+  // for over all attempts at it; empty: nothing that comes again. Throws Error(kResource) once the pool is
+  // given up.
+  Task<WorkerLease> lease(std::string owner = {});
   // One request that needs no episode, to any process.
-  Task<Result<Json>> ask(std::string method, Json params);
+  Task<Result<Json>> ask(std::string method, Json params, std::string owner = {});
 
   // Asks each process for what it holds; sentences about episodes and threads, for when no episode is open.
   Task<std::vector<std::string>> check_at_rest();
@@ -88,12 +96,15 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
  private:
   friend class WorkerLease;
   struct Slot {
-    std::shared_ptr<Worker> worker;  // null: to be started when the timer fires
-    std::unique_ptr<Timer> restart;
-    int failures = 0;   // in a row, without having served
-    bool first = true;  // its first process has neither been greeted nor ended
+    std::shared_ptr<Worker> worker;  // null: none yet, or to be started when the timer fires
+    std::unique_ptr<Timer> timer;    // the start of a worker, or the end of one that nobody needs
+    bool starts = false;             // the timer is that of a start
+    bool apart = false;              // serves owners whose process ended, and them alone
+    int failures = 0;                // in a row, without having served
+    bool first = true;               // its first process has neither been greeted nor ended
   };
   struct Claim {
+    int lost = 0;  // processes that its owner has lost
     Event granted{"a place in a process"};
     std::shared_ptr<Worker> worker;
   };
@@ -106,12 +117,15 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   Slot* slot_of(const Worker& worker);
   void first_is_over(Slot& slot);
   void start(Slot& slot);
-  void restart_later(Slot& slot);
+  void start_later(Slot& slot);
+  void start_apart();
+  void end_when_idle(Slot& slot);
   void give_up(const std::string& reason);
-  std::shared_ptr<Worker> pick();
-  int capacity(const Worker& worker) const;
+  int lost_by(const std::string& owner) const;
+  int most_beside(int lost, const Greeting& greeting) const;
+  std::shared_ptr<Worker> pick(int lost);
   void serve();
-  void give_back(Worker& worker);
+  void give_back(Worker& worker, const std::string& owner);
   void bury(std::shared_ptr<Worker> worker);
   [[noreturn]] void refuse() const;
 
@@ -122,12 +136,15 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   std::unique_ptr<ProcessLauncher> launcher_;
   std::vector<Slot> slots_;
   std::list<std::shared_ptr<Worker>> draining_;  // replaced; end with their last episode
-  std::deque<Claim*> claims_;
+  std::list<Claim*> claims_;
+  std::list<Claim*> claims_apart_;   // of owners whose process ended
+  std::map<std::string, int> lost_;  // processes by owner, of owners that have not ended well since
   Event started_{"the first hello of all processes"};  // or their ends
   std::string open_failure_;
   bool opened_ = false;
   Greeting greeting_;
   int64_t replaced_ = 0;
+  int64_t replaced_in_a_row_ = 0;  // nothing ended well since
   uint64_t episodes_ = 0;
   std::string given_up_;
 };

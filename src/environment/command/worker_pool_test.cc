@@ -149,6 +149,90 @@ CO_TEST_SIMULATED(WorkerPool, CrashHangAndGarbageAreFailuresAndCostNothingElse) 
   EXPECT_EQ(world.pool->given_up(), "");
 }
 
+// An episode over at most `most` attempts, a second after each that lost its process.
+Task<int> attempts(WorkerPool* pool, std::string owner, std::string what, int most) {
+  for (int attempt = 1;; ++attempt) {
+    {
+      WorkerLease place = co_await pool->lease(owner);
+      const std::shared_ptr<Worker> worker = place.shared_worker();
+      const std::string name = pool->next_episode();
+      Json params = Json::object({{"episode", name}});
+      params.set("task", Json::object({{"id", name}, {"fields", Json::object({{"do", what}})}}));
+      Result<Json> answer = co_await worker->ask("reset", std::move(params));
+      co_await sleep_for(seconds(1));  // all of them are open by now
+      if (answer) answer = co_await worker->ask("step", Json::object({{"episode", name}}));
+      if (answer) {
+        answer = co_await worker->ask_uncancellable("close", Json::object({{"episode", name}}),
+                                                    place.release_later());
+      }
+      if (answer) co_return attempt;
+    }
+    if (attempt == most) co_return most + 1;
+    co_await sleep_for(seconds(1));
+  }
+}
+
+CO_TEST_SIMULATED(WorkerPool, WhoEndsItsProcessAtEveryAttemptCostsAnybodyElseTwo) {
+  for (const int processes : {1, 3}) {
+    World world(options_for(processes));
+    co_await world.pool->open();
+    std::vector<Task<int>> tasks;
+    for (int i = 0; i < 100; ++i) {
+      tasks.push_back(attempts(world.pool.get(), std::to_string(i), i % 50 == 7 ? "crash" : "", 3));
+    }
+    const std::vector<int> needed = co_await collect_all(std::move(tasks));
+    int lost_twice = 0;
+    for (int i = 0; i < 100; ++i) {
+      if (i % 50 == 7) EXPECT_EQ(needed[static_cast<size_t>(i)], 4) << i;
+      if (i % 50 != 7) EXPECT_LE(needed[static_cast<size_t>(i)], 3) << i;
+      lost_twice += needed[static_cast<size_t>(i)] == 3;
+    }
+    // Beside at most 15 others the second time.
+    EXPECT_LE(lost_twice, 30);
+    EXPECT_GE(lost_twice, 2);
+    co_await sleep_for(seconds(30));
+    EXPECT_EQ(world.launcher->running(), processes);
+    EXPECT_EQ(world.totals->broken, 0);
+  }
+}
+
+CO_TEST_SIMULATED(WorkerPool, WhoeverLostNothingIsServedByOtherProcesses) {
+  World world(options_for(1));
+  co_await world.pool->open();
+  EXPECT_EQ(co_await attempts(world.pool.get(), "lost", "crash", 2), 3);
+  EXPECT_EQ(co_await attempts(world.pool.get(), "another", "crash", 2), 3);
+  WorkerLease suspect = co_await world.pool->lease("lost");
+  WorkerLease other = co_await world.pool->lease("other");
+  EXPECT_NE(&suspect.worker(), &other.worker());
+  EXPECT_EQ(suspect.worker().name(), "environment 1");
+  // Alone: who lost two as well waits until it is gone.
+  EXPECT_FALSE((co_await with_timeout(seconds(60), world.pool->lease("another"))).has_value());
+  suspect.release();
+  EXPECT_TRUE(static_cast<bool>(co_await world.pool->lease("another")));
+  // What ended well is forgotten.
+  EXPECT_EQ((co_await world.pool->lease("lost")).worker().name(), "environment 0");
+}
+
+CO_TEST_SIMULATED(WorkerPool, OnlyProcessesThatEndInARowAreGivenUp) {
+  CommandOptions options = options_for(1);
+  options.restarts = 2;
+  options.stuck_limit = 1;
+  options.heartbeat_seconds = 1;
+  World world(options);
+  co_await world.pool->open();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE((co_await episode(world.pool.get(), "crash")).ok());
+    EXPECT_TRUE((co_await episode(world.pool.get(), "")).ok());
+  }
+  EXPECT_EQ(world.pool->given_up(), "");
+  // Requests that are never answered are no good end.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE((co_await with_timeout(seconds(5), episode(world.pool.get(), "mute"))).has_value());
+    co_await sleep_for(seconds(5));
+  }
+  EXPECT_THAT(world.pool->given_up(), HasSubstr("too many of its requests never end"));
+}
+
 CO_TEST_SIMULATED(WorkerPool, ACancelledRequestIsToldAndItsProcessGoesOn) {
   World world(options_for(1));
   co_await world.pool->open();
@@ -190,8 +274,8 @@ CO_TEST_SIMULATED(WorkerPool, IsGivenUpWithAClearSentence) {
   }
   EXPECT_THAT(
       message_of(thrown),
-      HasSubstr("environment.command had to be replaced more than 3 times and are given up; the last one: "
-                "it exited with status 9"));
+      HasSubstr("environment.command had to be replaced more than 3 times in a row and are given up; the "
+                "last one: it exited with status 9"));
   EXPECT_EQ(message_of(thrown), world.pool->given_up());
   EXPECT_EQ(world.launcher->running(), 0);
 }
