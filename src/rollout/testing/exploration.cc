@@ -1,5 +1,6 @@
 #include "rollout/testing/exploration.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "async/simulated_executor.h"
 #include "async/sleep.h"
 #include "base/random.h"
+#include "engine/routed_engine.h"
 #include "engine/scripted_engine.h"
 #include "environment/testing/faulty_environment.h"
 #include "environment/testing/test_pool.h"
@@ -27,6 +29,7 @@
 #include "rollout/orchestrator.h"
 #include "rollout/testing/decision_books.h"
 #include "rollout/testing/fake_run.h"
+#include "rollout/testing/losable_engine.h"
 #include "text/chatml_renderer.h"
 #include "text/testing/tokenizers.h"
 
@@ -69,6 +72,7 @@ struct Plan {
   ControllerOptions options;
   LatencyLaw law;
   double fault_share = 0;
+  bool routed = false;     // two engines, which are lost and replaced, instead of one
   uint64_t poisonous = 0;  // every task whose ordinal is a multiple; 0: none
   Interruption interruption = Interruption::kNone;
   Duration moment{0};
@@ -96,6 +100,7 @@ Plan::Plan(uint64_t run_seed) : seed(run_seed), options(random_options(run_seed)
   law = draw_law(random);
   static constexpr std::array kShares = {0.0, 0.01, 0.04, 0.15};
   fault_share = kShares[random.below(kShares.size())];
+  routed = random.below(3) == 0;
   if (random.below(4) == 0) poisonous = 2 + random.below(9);
   if (random.below(5) < 2) {
     interruption = static_cast<Interruption>(1 + random.below(3));
@@ -143,6 +148,33 @@ ScriptedAnswer Plan::answer(const GenerateRequest& request) const {
   return answer;
 }
 
+// Makes replicas that take their time to start, some in vain, and live for two minutes on average.
+class LosableMaker final : public ReplicaMaker {
+ public:
+  LosableMaker(Executor& executor, const Plan& plan, int index, ScriptedEngine::Script script)
+      : executor_(executor), plan_(plan), index_(index), script_(std::move(script)) {}
+
+  Task<Result<std::shared_ptr<ReplicaEngine>>> make(WeightsPtr weights) override {
+    RandomStream random = plan_.stream(6, static_cast<uint64_t>(index_), ++starts_);
+    co_await sleep_for(from_seconds(2 * random.uniform()));
+    // The first one serves: else there is no run.
+    if (starts_ > 1 && random.below(8) == 0) {
+      co_return Failure{FailureClass::kInfrastructure, LosableEngine::kLost, "It could not be started."};
+    }
+    const double life = plan_.fault_share > 0 ? -120 * std::log(1 - random.uniform()) : 1e9;
+    co_return std::shared_ptr<ReplicaEngine>(std::make_shared<LosableEngine>(
+        executor_, script_, weights->version(), from_seconds(life), from_seconds(plan_.seconds(3, 0, 0, 1))));
+  }
+  std::string name() const override { return fmt::format("engine {}", index_); }
+
+ private:
+  Executor& executor_;
+  const Plan& plan_;
+  int index_;
+  uint64_t starts_ = 0;
+  ScriptedEngine::Script script_;
+};
+
 EpisodeSettings settings_of(const Plan& plan) {
   EpisodeSettings settings{.failures = plan.options.failures, .run_seed = plan.seed};
   settings.limits.max_turns = 2 * kTurns;
@@ -187,21 +219,16 @@ class ExploredRun {
         kind_([this](const TaskRow& task, int32_t nth) {
           return plan_.faults(task.fields.at("ordinal").as_uint(), nth);
         }),
-        engine_(
-            [this](const GenerateRequest& request) {
-              ++totals_.turns;
-              return plan_.answer(request);
-            },
-            {.publish_latency = from_seconds(plan_.seconds(3, 0, 0, 1))}),
+        engine_(make_engine()),
         agent_(make_tool_agent({.tool_timeout_seconds = 10})),
-        runner_(settings_of(plan_), engine_, kind_, *agent_, language().tokenizer, language().renderer,
+        runner_(settings_of(plan_), *engine_, kind_, *agent_, language().tokenizer, language().renderer,
                 test_pool(), kind_.rewards()),
         tasks_(kind_.training_tasks(0)),
         books_(plan_.options),
         orchestrator_({.controller = plan_.options,
                        .event_log = [this](const Json& line) { note(line); },
                        .episode_finished = [this](const EpisodeRecord& record) { note(record); }},
-                      runner_, *tasks_, engine_) {}
+                      runner_, *tasks_, *engine_) {}
 
   void play() {
     try {
@@ -217,7 +244,29 @@ class ExploredRun {
   }
 
  private:
+  std::unique_ptr<Engine> make_engine() {
+    const ScriptedEngine::Script script = [this](const GenerateRequest& request) {
+      ++totals_.turns;
+      return plan_.answer(request);
+    };
+    if (!plan_.routed) {
+      return std::make_unique<ScriptedEngine>(
+          script, ScriptedEngine::Options{.publish_latency = from_seconds(plan_.seconds(3, 0, 0, 1))});
+    }
+    std::vector<std::unique_ptr<ReplicaMaker>> makers;
+    for (int i = 0; i < 2; ++i) {
+      makers.push_back(std::make_unique<LosableMaker>(executor_, plan_, i, script));
+    }
+    RoutedEngineOptions options;
+    options.on_publication = [this](const PublicationReport& report) { note(report); };
+    options.on_loss = [this](const std::string&, const std::string&) { ++totals_.engines_lost; };
+    auto routed = std::make_unique<RoutedEngine>(executor_, std::move(makers), std::move(options));
+    routed_ = routed.get();
+    return routed;
+  }
+
   Task<> whole() {
+    if (routed_ != nullptr) co_await routed_->open(weights_of_version(0));
     Scope watch(co_await current_executor());
     watch.spawn(interrupt(), "interruption");
     try {
@@ -231,6 +280,8 @@ class ExploredRun {
     co_await shielded(orchestrator_.close());
     watch.cancel();
     co_await shielded(watch.join());
+    EXPECT_EQ(engine_->statistics().running_requests, 0);
+    if (routed_ != nullptr) co_await routed_->close();
   }
 
   Task<> train() {
@@ -284,8 +335,25 @@ class ExploredRun {
     books_.check(event, decisions);
   }
 
+  // No engine that takes requests is on another version, or on half of one.
+  void note(const PublicationReport& report) {
+    ++totals_.publications[to_string(report.outcome)];
+    if (report.outcome == PublicationOutcome::kAborted) return;
+    for (const RoutedEngine::ReplicaState& replica : routed_->replicas()) {
+      if (replica.serving) EXPECT_EQ(replica.version, report.version) << replica.name;
+    }
+  }
+
+  // The loss of an engine costs no request, and no token of one.
   void note(const EpisodeRecord& record) {
     ++totals_.failures[record.failure ? record.failure->name() : "done"];
+    if (record.failure) EXPECT_NE(record.failure->reason, LosableEngine::kLost);
+    for (const Span& span : record.trajectory.spans()) {
+      if (span.kind != SpanKind::kSampled || span.stop_reason != StopReason::kStopToken) continue;
+      const std::span<const int32_t> tokens = record.trajectory.tokens().subspan(
+          static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
+      EXPECT_TRUE(std::ranges::equal(tokens, language().say) || std::ranges::equal(tokens, language().call));
+    }
   }
 
   void check_end() {
@@ -297,7 +365,6 @@ class ExploredRun {
     EXPECT_EQ(counts.closes, counts.made);
     EXPECT_TRUE(books_.running().empty()) << "an episode is lost";
     EXPECT_EQ(orchestrator_.controller().running_episodes(), 0);
-    EXPECT_EQ(engine_.statistics().running_requests, 0);
     EXPECT_EQ(books_.dispatched_groups(),
               books_.consumed_groups() + books_.dropped_groups() + books_.open_groups())
         << "a group is lost";
@@ -316,7 +383,8 @@ class ExploredRun {
   const Plan plan_;
   SimulatedExecutor executor_;
   FaultyEnvironmentKind kind_;
-  ScriptedEngine engine_;
+  RoutedEngine* routed_ = nullptr;  // engine_, where it is one
+  std::unique_ptr<Engine> engine_;
   std::unique_ptr<Agent> agent_;
   EpisodeRunner runner_;
   std::unique_ptr<TaskSource> tasks_;
@@ -338,10 +406,12 @@ void add_lines(std::string& text, const char* title, const std::map<std::string,
 
 std::string ExplorationTotals::to_text() const {
   std::string text = fmt::format(
-      "{} runs: {} steps, {} groups trained, {} dropped, {} episodes, {} turns, {} environments\n", runs,
-      steps, groups_trained, groups_dropped, episodes, turns, environments);
+      "{} runs: {} steps, {} groups trained, {} dropped, {} episodes, {} turns, {} environments, {} engines "
+      "lost\n",
+      runs, steps, groups_trained, groups_dropped, episodes, turns, environments, engines_lost);
   add_lines(text, "endings", endings);
   add_lines(text, "attempts", failures);
+  add_lines(text, "publications to two engines", publications);
   add_lines(text, "transitions of the controller", transitions);
   return text;
 }
