@@ -25,6 +25,7 @@ ControllerOptions controller_options(const RolloutConfig& config) {
           .group_size = config.group_size,
           .max_concurrent_episodes = config.max_concurrent_episodes,
           .max_ahead = config.mode == "sync" ? 0 : config.max_ahead,
+          .extra_groups = config.extra_groups,
           .adaptive_depth = config.adaptive_depth,
           .max_staleness = config.max_staleness,
           .stale_action = stale_action_from_name(config.stale_action),

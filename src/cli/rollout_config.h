@@ -68,6 +68,7 @@ struct RolloutConfig {
   int group_size = 8;
   int max_concurrent_episodes = 256;
   int max_ahead = 1;
+  int extra_groups = 0;
   bool adaptive_depth = false;
   int64_t max_staleness = 8;
   std::string stale_action = "drop";
@@ -97,6 +98,12 @@ struct RolloutConfig {
           "Episodes that run at once; at least one group's.", at_least(1));
     visit("max_ahead", max_ahead,
           "Batches that dispatch may run ahead: the mean lag it leads to; 0 in mode sync.", at_least(0));
+    visit(
+        "extra_groups", extra_groups,
+        "Groups that dispatch runs ahead beyond those. With max_ahead = 0, max_staleness = 0 and "
+        "stale_action "
+        "= cancel the first groups to end are trained and the rest is dropped: fast, and blind to long ones.",
+        at_least(0));
     visit(
         "adaptive_depth", adaptive_depth,
         "Find the depth: the smallest, up to max_ahead, that keeps the scarcer of learner and engine busy.");

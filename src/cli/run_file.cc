@@ -58,6 +58,13 @@ void check_together(const RunConfig& config, const ConfigReader& reader) {
                     reader.describe("rollout.max_staleness"), rollout.max_staleness,
                     reader.describe("rollout.max_ahead"), rollout.max_ahead));
   }
+  if (rollout.extra_groups > 0 && (rollout.mode == "sync" || rollout.adaptive_depth)) {
+    const char* other = rollout.adaptive_depth ? "rollout.adaptive_depth" : "rollout.mode";
+    throw input_error(
+        fmt::format("{} is {}, which has no place beside {}: set it to 0, or set rollout.mode to async and "
+                    "rollout.adaptive_depth to false.",
+                    reader.describe("rollout.extra_groups"), rollout.extra_groups, reader.describe(other)));
+  }
   if (rollout.adaptive_depth && (rollout.mode == "sync" || rollout.max_ahead < 2)) {
     throw input_error(
         fmt::format("{} is true, and there is nothing to find between 1 and the most that is allowed, by {} "

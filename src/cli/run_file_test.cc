@@ -83,6 +83,11 @@ TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
             std::string::npos);
   EXPECT_NE(refusal("[rollout]\nmax_ahead = 5\nmax_staleness = 2\n").find("rollout.max_staleness"),
             std::string::npos);
+  for (const char* other : {"adaptive_depth = true\nmax_ahead = 2", "mode = \"sync\""}) {
+    const std::string text = std::string("[rollout]\nextra_groups = 4\n") + other + "\n";
+    EXPECT_NE(refusal(text).find("rollout.extra_groups"), std::string::npos) << text;
+  }
+  EXPECT_EQ(refusal("[rollout]\nextra_groups = 4\n"), "");
   EXPECT_NE(refusal("[evaluate]\ntemperatures = []\n").find("evaluate.temperatures"), std::string::npos);
 }
 

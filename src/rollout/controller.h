@@ -60,6 +60,9 @@ struct ControllerOptions {
   int32_t group_size = 1;               // G
   int32_t max_concurrent_episodes = 1;  // at least G
   int32_t max_ahead = 0;  // eta: batches that dispatch may run ahead of training; 0: synchronous
+  // Groups beyond those: with max_ahead 0, max_staleness 0 and stale_action kCancel the first ones to end are
+  // trained and the rest is dropped, which loses the long ones. Not with adaptive_depth.
+  int32_t extra_groups = 0;
   // max_ahead is the most, and at least 2; the depth is the smallest that DepthFinder finds to keep the
   // scarcer of trainer and engine busy.
   bool adaptive_depth = false;
@@ -90,9 +93,9 @@ struct ControllerOptions {
 //
 // Admission (Fu et al. 2025, AReaL, section 5): a group may start while
 //   * groups dispatched so far, less those dropped, are fewer than (depth + served batches + 1) * B, and
-//     never more than the run will train. A batch is served once the engine has the weights of its step:
-//     counted from the step's end, what starts during a publication would be one version older than
-//     the depth. The depth is max_ahead, or with adaptive_depth what was found so far;
+//     never more than the run will train, both plus extra_groups. A batch is served once the engine has the
+//     weights of its step: counted from the step's end, what starts during a publication would be one version
+//     older than the depth. The depth is max_ahead, or with adaptive_depth what was found so far;
 //   * its G episodes fit under max_concurrent_episodes;
 //   * the publication debt, trained version less served version, is at most min(depth, max_staleness):
 //     synchronous episodes wait for the weights that they must be sampled from;
@@ -100,9 +103,10 @@ struct ControllerOptions {
 // So a slot opens whenever a step, an episode or a drop ends. Retries and refills take the slot of the
 // attempt that failed, also while they wait for their backoff.
 //
-// A batch is B ready groups, chosen by batch_order and listed by ordinal; at max_ahead = 0 these are exactly
-// the dispatched ones. What is ready and not taken stays for the next step. Only the last batch of a finite
-// source may be smaller. Whatever the action at the cap, no token is trained with a lag over it.
+// A batch is B ready groups, chosen by batch_order and listed by ordinal; at max_ahead = 0 and without
+// extra_groups these are exactly the dispatched ones. What is ready and not taken stays for the next step.
+// Only the last batch of a finite source may be smaller. Whatever the action at the cap, no token is trained
+// with a lag over it.
 class Controller {
  public:
   // Options that admit nothing (G over the concurrency limit, counts below 1) throw Error(kInput).

@@ -62,6 +62,13 @@ void check(const ControllerOptions& options) {
         "there is nothing to find; raise max_ahead to at least 2, or set adaptive_depth to false.",
         options.max_ahead));
   }
+  check_at_least("extra_groups", options.extra_groups, 0);
+  if (options.adaptive_depth && options.extra_groups > 0) {
+    throw input_error(fmt::format(
+        "adaptive_depth is true and extra_groups is {}: groups beyond the depth would be taken for what the "
+        "depth brings; set one of them to its default.",
+        options.extra_groups));
+  }
   check_at_least("max_staleness", options.max_staleness, 0);
   check_at_least("max_attempts", options.max_attempts, 1);
   check_at_least("max_consecutive_drops", options.max_consecutive_drops, 1);

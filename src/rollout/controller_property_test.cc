@@ -163,6 +163,7 @@ TEST(ControllerProperty, AdaptiveRunsKeepEveryPromiseAndReplay) {
     options.total_steps += 60;
     options.max_ahead += 2;
     options.adaptive_depth = true;
+    options.extra_groups = 0;
     options.end_ordinal = std::numeric_limits<uint64_t>::max();
     RandomWorld world(seed, options, seed % 5 == 0);
     world.run();

@@ -77,7 +77,8 @@ struct Controller::State {
   int32_t depth() const { return finder ? finder->depth() : options.max_ahead; }
   // Groups that may have been dispatched in all, those dropped not counted.
   int64_t groups_allowed() const {
-    return std::min(depth() + served_batches + 1, batch_limit()) * options.groups_per_batch;
+    return std::min(depth() + served_batches + 1, batch_limit()) * options.groups_per_batch +
+           options.extra_groups;
   }
   bool debt_allows() const { return trained - served <= most_debt(); }
   bool group_fits() const { return running + options.group_size <= options.max_concurrent_episodes; }

@@ -214,6 +214,25 @@ TEST(Controller, CompletionOrderTakesWhatWasReadyFirst) {
   }
 }
 
+// Synchronous training with redundancy: two groups more than a batch, of which the last to end are lost.
+TEST(Controller, OfExtraGroupsTheFirstToEndAreTrainedAndTheRestIsDropped) {
+  Controller controller({.total_steps = 2,
+                         .groups_per_batch = 2,
+                         .max_concurrent_episodes = 8,
+                         .extra_groups = 2,
+                         .max_staleness = 0,
+                         .stale_action = StaleAction::kCancel});
+  EXPECT_EQ(of_kind(controller.handle(started()), Kind::kStartEpisode).size(), 4u);
+  controller.handle(trainer_ready());
+  controller.handle(scored({3, 0}));
+  EXPECT_EQ(consumed(controller.handle(scored({1, 0}))), (std::vector<uint64_t>{1, 3}));
+  EXPECT_TRUE(controller.handle(scored({0, 0})).empty()) << "nothing starts under the old weights";
+  const std::vector<Decision> after_step = controller.handle(step_finished(1));
+  EXPECT_EQ(of_kind(after_step, Kind::kDropGroup).size(), 2u) << "ready and running ones alike";
+  EXPECT_EQ(of_kind(after_step, Kind::kCancelEpisode).size(), 1u);
+  EXPECT_EQ(of_kind(controller.handle(published(1)), Kind::kStartEpisode).size(), 4u);
+}
+
 TEST(Controller, WGT_05_TheBoundOfStalenessIsNotOffByOne) {
   EXPECT_TRUE(is_trained(1, 1, 0));
   EXPECT_FALSE(is_trained(1, 2, 0));
@@ -332,6 +351,8 @@ TEST(Controller, OptionsThatAdmitNothingAreRefused) {
   }
   EXPECT_THROW(Controller({.groups_per_batch = 0}), Error);
   EXPECT_THROW(Controller({.max_staleness = -1}), Error);
+  EXPECT_THROW(Controller({.extra_groups = -1}), Error);
+  EXPECT_THROW(Controller({.max_ahead = 2, .extra_groups = 1, .adaptive_depth = true}), Error);
 }
 
 TEST(Controller, EventsOutOfProtocolAreRefused) {

@@ -190,6 +190,7 @@ Json ControllerOptions::to_json() const {
                        {"group_size", group_size},
                        {"max_concurrent_episodes", max_concurrent_episodes},
                        {"max_ahead", max_ahead},
+                       {"extra_groups", extra_groups},
                        {"adaptive_depth", adaptive_depth},
                        {"max_staleness", max_staleness},
                        {"stale_action", to_string(stale_action)},
@@ -214,6 +215,7 @@ ControllerOptions ControllerOptions::from_json(const Json& json) {
   const auto small = [&](const char* name) { return static_cast<int32_t>(json.at(name).as_int()); };
   const Json* boundary = json.find("update_boundary");  // absent: token
   const Json* adaptive = json.find("adaptive_depth");   // absent: false
+  const Json* extra = json.find("extra_groups");        // absent: 0
   const auto action = [&](const char* name) {
     return failure_action_from_name(json.at("failures").at(name).as_string());
   };
@@ -223,6 +225,7 @@ ControllerOptions ControllerOptions::from_json(const Json& json) {
       .group_size = small("group_size"),
       .max_concurrent_episodes = small("max_concurrent_episodes"),
       .max_ahead = small("max_ahead"),
+      .extra_groups = extra ? static_cast<int32_t>(extra->as_int()) : 0,
       .adaptive_depth = adaptive != nullptr && adaptive->as_bool(),
       .max_staleness = json.at("max_staleness").as_int(),
       .stale_action = stale_action_from_name(json.at("stale_action").as_string()),

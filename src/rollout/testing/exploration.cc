@@ -94,6 +94,7 @@ Plan::Plan(uint64_t run_seed) : seed(run_seed), options(random_options(run_seed)
   options.max_consecutive_drops = random.below(4) == 0 ? 3 : 16;
   if (random.below(64) == 0) {  // long enough for a depth to be found
     options.adaptive_depth = true;
+    options.extra_groups = 0;
     options.total_steps = 24;
     options.max_ahead = 2 + static_cast<int32_t>(random.below(3));
   }
