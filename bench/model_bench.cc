@@ -13,7 +13,6 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -65,21 +64,6 @@ std::vector<BenchModel> models() {
   gemma.sliding_layers.assign(18, true);
   for (const size_t layer : {5, 11, 17}) gemma.sliding_layers[layer] = false;
   return {{"smollm2_135m", smol}, {"gemma3_270m", gemma}};
-}
-
-// Qwen3's form in 3.3 million parameters.
-ModelConfig small_model() {
-  ModelConfig config{.vocab_size = 512,
-                     .hidden_size = 256,
-                     .num_hidden_layers = 4,
-                     .num_attention_heads = 4,
-                     .num_key_value_heads = 2,
-                     .head_dim = 64,
-                     .intermediate_size = 768,
-                     .max_position_embeddings = 512};
-  apply_family(*find_family("qwen3"), config);
-  config.tie_word_embeddings = true;
-  return config;
 }
 
 // Small numbers, made quickly.
@@ -284,15 +268,5 @@ void measure(FigureReport& report, const std::string& only) {
 }  // namespace stoker
 
 int main(int argument_count, char** arguments) {
-  std::string only;
-  std::vector<char*> rest;
-  for (int i = 0; i < argument_count; ++i) {
-    if (std::string_view(arguments[i]) == "--only" && i + 1 < argument_count) {
-      only = arguments[++i];
-    } else {
-      rest.push_back(arguments[i]);
-    }
-  }
-  return stoker::bench_main(static_cast<int>(rest.size()), rest.data(), "model_bench [--only PREFIX]",
-                            [&only](stoker::FigureReport& report) { stoker::measure(report, only); });
+  return stoker::bench_main_of_groups(argument_count, arguments, "model_bench", stoker::measure);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute/cpu/kernels.h"
+#include "model/family.h"
 #include "model/sizes.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_builder.h"
@@ -35,6 +36,20 @@ ModelConfig demo_model() {
   Json tokenizer = build_tokenizer_json(builder_default_words());
   return model_config_of_size("1M",
                               Tokenizer::from_json(tokenizer, "the demo's tokenizer")->vocabulary_size());
+}
+
+ModelConfig small_model() {
+  ModelConfig config{.vocab_size = 512,
+                     .hidden_size = 256,
+                     .num_hidden_layers = 4,
+                     .num_attention_heads = 4,
+                     .num_key_value_heads = 2,
+                     .head_dim = 64,
+                     .intermediate_size = 768,
+                     .max_position_embeddings = 512};
+  apply_family(*find_family("qwen3"), config);
+  config.tie_word_embeddings = true;
+  return config;
 }
 
 ParameterSplit split_parameters(const ModelConfig& config) {
@@ -92,6 +107,21 @@ int bench_main(int argument_count, char** arguments, const char* program,
     return 1;
   }
   return 0;
+}
+
+int bench_main_of_groups(int argument_count, char** arguments, const std::string& program,
+                         const std::function<void(FigureReport& report, const std::string& only)>& measure) {
+  std::string only;
+  std::vector<char*> rest;
+  for (int i = 0; i < argument_count; ++i) {
+    if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < argument_count) {
+      only = arguments[++i];
+    } else {
+      rest.push_back(arguments[i]);
+    }
+  }
+  return bench_main(static_cast<int>(rest.size()), rest.data(), (program + " [--only PREFIX]").c_str(),
+                    [&](FigureReport& report) { measure(report, only); });
 }
 
 }  // namespace stoker

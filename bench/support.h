@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "async/parallel.h"
 #include "base/figure_report.h"
@@ -43,9 +44,11 @@ double best_seconds(double budget, Call call) {
 // GFLOP/s of independent fused multiply-adds on all threads.
 double peak_gflops(Parallel& parallel);
 
-// The demo's model, and one operation count a parameter a token: body (all but embedding and head, which
-// may be one) and head.
+// The demo's model, and Qwen3's form in 3.3 million parameters, which bench/peers trains beside others.
 ModelConfig demo_model();
+ModelConfig small_model();
+
+// One operation count a parameter a token: body (all but embedding and head, which may be one) and head.
 struct ParameterSplit {
   double body = 0;
   double head = 0;
@@ -68,5 +71,9 @@ WeightsPtr least_weights(int64_t version);
 // returns the exit status; what is thrown is one sentence on standard error.
 int bench_main(int argument_count, char** arguments, const char* program,
                const std::function<void(FigureReport& report)>& measure);
+
+// The same for PROGRAM [--only PREFIX] [--json FILE]; `measure` is told the prefix, empty without one.
+int bench_main_of_groups(int argument_count, char** arguments, const std::string& program,
+                         const std::function<void(FigureReport& report, const std::string& only)>& measure);
 
 }  // namespace stoker

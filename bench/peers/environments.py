@@ -7,7 +7,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(ROOT, "build", "bench", "peers")
 PACKAGES = {
-    "torch": ["torch==2.15.0", "transformers==5.24.0"],
+    "trl": ["trl==1.16.0", "torch==2.15.0", "transformers==5.24.0", "accelerate==1.15.0", "datasets==5.2.0", "tokenizers==0.23.3"],
     "llama": ["llama-cpp-python==0.3.36", "gguf==0.19.0", "numpy==2.4.6"],
     "tunix": ["google-tunix==0.1.7", "jax==0.10.2", "jaxlib==0.10.2", "flax==0.12.8", "optax==0.2.8", "transformers==5.12.1",
               "numpy==2.4.6"],

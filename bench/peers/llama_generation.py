@@ -2,14 +2,12 @@
 
   llama_generation.py MODEL FOLDER
 
-MODEL: smollm2_135m or gemma3_270m; a GGUF file of its shape with random weights is made in FOLDER. Says "ready"; then for each
-line on standard input measures and answers with one line of JSON: tokens a second of decode_1, decode_8, decode_32, decode_64
-(8 tokens of context, 8 steps), prefill and score (256 tokens, the last logits and all of them). Sampling and log-probabilities are not
-part of these times, as they are of Stoker's. What the build uses of the
-processor is said on standard error. Needs llama-cpp-python, gguf and numpy; run by models.py.
+MODEL: smollm2_135m or gemma3_270m; a GGUF file of its shape with random weights is made in FOLDER. Answers with tokens a second of
+decode_1, decode_8, decode_32, decode_64 (8 tokens of context, 8 steps), prefill and score (256 tokens, the last logits and all of
+them). Sampling and log-probabilities are not part of these times, as they are of Stoker's. What the build uses of the processor is
+said on standard error. Needs llama-cpp-python, gguf and numpy; run by models.py.
 """
 import ctypes
-import json
 import os
 import sys
 import time
@@ -17,6 +15,8 @@ import time
 import gguf
 import llama_cpp
 import numpy
+
+from serving import serve
 
 SHAPES = {
     "smollm2_135m": {"arch": "llama", "vocabulary": 49152, "hidden": 576, "layers": 30, "heads": 9, "kv_heads": 3,
@@ -164,12 +164,14 @@ def main():
     model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
     if not model:
         sys.exit(f"llama.cpp does not read {path}.")
-    print("ready", flush=True)
-    for _ in sys.stdin:
+
+    def measure():
         figures = {f"decode_{n}": 8 * n / decode_seconds(model, n) for n in (1, 8, 32, 64)}
         figures["prefill"] = 256 / pass_seconds(model, 256, False)
         figures["score"] = 256 / pass_seconds(model, 256, True)
-        print(json.dumps(figures), flush=True)
+        return figures
+
+    serve(measure)
 
 
 main()

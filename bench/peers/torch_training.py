@@ -3,10 +3,9 @@
   torch_training.py MODEL ROWS FORM
 
 MODEL: qwen3_3m or smollm2_135m, with random weights; FORM: float32, bfloat16 (autocast) or compiled (float32 through
-torch.compile). Says "ready"; then for each line on standard input takes some steps and answers with one line of JSON: the
-tokens a second of the fastest. Needs torch and transformers; run by models.py.
+torch.compile). Answers with the tokens a second of the fastest of some steps, compilation excluded. Needs torch and transformers;
+run by models.py.
 """
-import json
 import os
 import sys
 import time
@@ -15,23 +14,23 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+import small_model  # noqa: E402
+from serving import serve  # noqa: E402
+
 TOKENS = 96
 STEPS = 3
 LONGEST_STEP = 15  # seconds; bfloat16 is emulated where the processor lacks it
 
 
 def model_of(name):
-    common = {"tie_word_embeddings": True, "bos_token_id": None, "eos_token_id": None, "attn_implementation": "sdpa"}
     if name == "qwen3_3m":
-        return transformers.Qwen3ForCausalLM(
-            transformers.Qwen3Config(
-                num_hidden_layers=4, hidden_size=256, num_attention_heads=4, num_key_value_heads=2, head_dim=64,
-                intermediate_size=768, vocab_size=512, max_position_embeddings=512, **common))
+        return small_model.torch_model()
     if name == "smollm2_135m":
         return transformers.LlamaForCausalLM(
             transformers.LlamaConfig(
                 num_hidden_layers=30, hidden_size=576, num_attention_heads=9, num_key_value_heads=3,
-                intermediate_size=1536, vocab_size=49152, max_position_embeddings=8192, **common))
+                intermediate_size=1536, vocab_size=49152, max_position_embeddings=8192, tie_word_embeddings=True,
+                bos_token_id=None, eos_token_id=None, attn_implementation="sdpa"))
     sys.exit(f"torch_training.py knows no model {name}.")
 
 
@@ -60,10 +59,7 @@ def main():
     if seconds > LONGEST_STEP:
         sys.exit(f"{name} in {form} takes PyTorch up to {seconds:.0f} s a step here.")
     step(ids)
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        best = min(step(ids) for _ in range(STEPS))
-        print(json.dumps({"training": rows * TOKENS / best}), flush=True)
+    serve(lambda: {"training": rows * TOKENS / min(step(ids) for _ in range(STEPS))})
 
 
 main()
