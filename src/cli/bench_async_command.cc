@@ -20,7 +20,7 @@ namespace {
 std::string slug(const std::string& name) {
   std::string result;
   for (char c : name) {
-    if (c == ',' || c == '>') continue;
+    if (c == ',' || c == '>' || c == '%') continue;
     result += c == ' ' || c == '+' ? '_' : c;
   }
   return result;
@@ -32,6 +32,7 @@ std::vector<SimulationResult> play(const Scenario& base, const BenchAsyncArgumen
   for (int64_t seed = 1; seed <= arguments.seeds; ++seed) {
     Scenario scenario = base;
     scenario.steps = arguments.steps;
+    scenario.endless = true;
     scenario.seed = seed;
     results.push_back(simulate(scenario));
   }

@@ -21,6 +21,28 @@ Scenario with_cap(Scenario scenario, int64_t max_staleness, const char* action) 
   return scenario;
 }
 
+Scenario redundant(Scenario scenario) {
+  scenario.max_ahead = 0;
+  scenario.extra_groups = scenario.groups_per_step / 4;
+  scenario.max_staleness = 0;
+  scenario.stale_action = "cancel";
+  return scenario;
+}
+
+Scenario on_update(Scenario scenario, const char* what) {
+  scenario.max_ahead = 4;
+  scenario.on_update = what;
+  return scenario;
+}
+
+// Depth at which the queue of ready groups is about a batch; whatever is over the cap is lost.
+Scenario discard(Scenario scenario, int64_t max_staleness) {
+  scenario = with_cap(scenario, max_staleness, "drop");
+  scenario.max_ahead = static_cast<int>(std::min<int64_t>(max_staleness, 3));
+  scenario.batch_order = "completion";
+  return scenario;
+}
+
 Scenario colocated(Scenario scenario) {
   scenario.max_ahead = 0;
   scenario.train_seconds /= 2;
@@ -85,6 +107,7 @@ Scenario regime(const std::string& name) {
 std::vector<Arm> protocol_arms() {
   return {{"sync, colocated", colocated},
           {"sync", [](Scenario s) { return with_depth(s, 0); }},
+          {"sync + 25 % redundant", redundant},
           {"eta 1", [](Scenario s) { return with_depth(s, 1); }},
           {"eta 2", [](Scenario s) { return with_depth(s, 2); }},
           {"eta 4", [](Scenario s) { return with_depth(s, 4); }},
@@ -109,10 +132,16 @@ std::vector<Arm> protocol_arms() {
              s.update_boundary = "barrier";
              return with_depth(s, 4);
            }},
+          {"eta 4, re-prefill 150k tok/s", [](Scenario s) { return on_update(s, "recompute"); }},
+          {"eta 4, abort + restart", [](Scenario s) { return on_update(s, "restart"); }},
           {"eta 4, cancel > 12", [](Scenario s) { return with_cap(s, 12, "cancel"); }},
           {"eta 4, cancel > 24", [](Scenario s) { return with_cap(s, 24, "cancel"); }},
           {"eta 4, drop > 24", [](Scenario s) { return with_cap(s, 24, "drop"); }},
-          {"eta 4, wait at 12", [](Scenario s) { return with_cap(s, 12, "wait"); }}};
+          {"eta 4, wait at 12", [](Scenario s) { return with_cap(s, 12, "wait"); }},
+          {"discard > 1", [](Scenario s) { return discard(s, 1); }},
+          {"discard > 2", [](Scenario s) { return discard(s, 2); }},
+          {"discard > 4", [](Scenario s) { return discard(s, 4); }},
+          {"discard > 8", [](Scenario s) { return discard(s, 8); }}};
 }
 
 std::vector<Arm> capped_arms() {

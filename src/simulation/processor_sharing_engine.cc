@@ -79,11 +79,14 @@ Task<Result<Done>> ProcessorSharingEngine::publish(WeightsPtr weights) {
   advance();
   paused_ = true;
   reschedule();
-  co_await sleep_for(from_seconds(options_.publish_seconds));
+  double seconds = options_.publish_seconds;
+  if (options_.prefill_tokens_per_second > 0) seconds += contexts_ / options_.prefill_tokens_per_second;
+  co_await sleep_for(from_seconds(seconds));
   advance();
   version_ = weights->version();
   paused_ = false;
   reschedule();
+  if (when_published_) when_published_();
   co_return Done{};
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "async/event.h"
 #include "engine/engine.h"
@@ -12,11 +14,13 @@ struct ProcessorSharingOptions {
   double tokens_per_second = 17066;        // of all sequences together
   double sequence_tokens_per_second = 60;  // most of one sequence
   double publish_seconds = 5;              // nothing is generated while weights are swapped
+  // Of contexts that are computed anew in every swap, which lasts so much longer; 0: the cache is kept.
+  double prefill_tokens_per_second = 0;
 };
 
 // An engine without a model, for simulations: n sequences decode at min(sequence limit, capacity / n) tokens
 // per second each. A request generates exactly stop.max_tokens tokens; its sink gets the first of them, under
-// the version of that moment. Weights are swapped with the cache kept: sequences go on where they were. Time
+// the version of that moment. Weights are swapped between two tokens: sequences go on where they were. Time
 // is the executor's; any number of requests, one loop.
 class ProcessorSharingEngine final : public Engine {
  public:
@@ -30,6 +34,12 @@ class ProcessorSharingEngine final : public Engine {
   int64_t version() const override { return version_; }
   // busy_seconds: what was generated over the capacity.
   EngineStatistics statistics() const override;
+
+  // The contexts of all episodes in flight, those in tools included, are so many tokens longer or shorter.
+  void change_contexts(double tokens) { contexts_ += tokens; }
+
+  // Is called whenever other weights serve, before publish returns.
+  void when_published(std::function<void()> function) { when_published_ = std::move(function); }
 
   // Tokens generated up to this moment, by all sequences.
   double generated_tokens();
@@ -52,6 +62,8 @@ class ProcessorSharingEngine final : public Engine {
   bool paused_ = false;
   double service_ = 0;  // tokens that a sequence present from the start would have
   double generated_ = 0;
+  double contexts_ = 0;  // tokens
+  std::function<void()> when_published_;
   TimePoint updated_{};
   Jobs jobs_;
   std::unique_ptr<Timer> next_end_;

@@ -32,6 +32,7 @@ ControllerOptions controller_options(const Scenario& scenario) {
           .group_size = scenario.group_size,
           .max_concurrent_episodes = scenario.max_concurrent_episodes,
           .max_ahead = scenario.max_ahead,
+          .extra_groups = scenario.extra_groups,
           .adaptive_depth = scenario.adaptive_depth,
           .max_staleness = scenario.max_staleness,
           .stale_action = stale_action_from_name(scenario.stale_action),
@@ -42,7 +43,9 @@ ControllerOptions controller_options(const Scenario& scenario) {
 ProcessorSharingOptions engine_options(const Scenario& scenario) {
   return {.tokens_per_second = scenario.engine_tokens_per_second,
           .sequence_tokens_per_second = scenario.sequence_tokens_per_second,
-          .publish_seconds = scenario.publish_seconds};
+          .publish_seconds = scenario.publish_seconds,
+          .prefill_tokens_per_second =
+              scenario.on_update == "recompute" ? scenario.prefill_tokens_per_second : 0};
 }
 
 Ceilings ceilings(const Scenario& scenario) {

@@ -32,14 +32,18 @@ struct Scenario {
   int group_size = 8;
   int max_concurrent_episodes = 512;
   int max_ahead = 4;
+  int extra_groups = 0;
   bool adaptive_depth = false;
   int64_t max_staleness = 1 << 20;
   std::string stale_action = "drop";
   std::string batch_order = "oldest";
   std::string update_boundary = "token";
+  std::string on_update = "keep";
+  double prefill_tokens_per_second = 150'000;
 
   int64_t steps = 230;
   int64_t warm_up_steps = 30;
+  bool endless = false;
   int64_t seed = 1;
 
   template <typename V>
@@ -63,6 +67,8 @@ struct Scenario {
     visit("max_concurrent_episodes", max_concurrent_episodes, "Episodes that run at once.", at_least(1));
     visit("max_ahead", max_ahead, "Batches that dispatch may run ahead of training; 0: synchronous.",
           at_least(0));
+    visit("extra_groups", extra_groups, "Groups that dispatch may run ahead beyond those batches.",
+          at_least(0));
     visit("adaptive_depth", adaptive_depth,
           "Find the smallest depth, up to max_ahead, that keeps the scarcer of trainer and engine busy.");
     visit("max_staleness", max_staleness, "The cap: no token is trained that is older.", at_least(0));
@@ -71,8 +77,18 @@ struct Scenario {
     visit("batch_order", batch_order, "The groups of a batch.", one_of({"oldest", "completion", "strict"}));
     visit("update_boundary", update_boundary, "When new weights reach episodes in flight.",
           one_of({"token", "turn", "barrier"}));
+    visit("on_update", on_update,
+          "What new weights do to episodes in flight: keep their cache, recompute it, which stops the engine "
+          "longer, or restart them from their first turn.",
+          one_of({"keep", "recompute", "restart"}));
+    visit("prefill_tokens_per_second", prefill_tokens_per_second,
+          "Speed of the engine in contexts that new weights make it recompute.", above(0));
     visit("steps", steps, "Steps of the run, those before the measurement included.", at_least(1));
     visit("warm_up_steps", warm_up_steps, "Steps before the measurement begins.", at_least(0));
+    visit(
+        "endless", endless,
+        "The run goes on behind its steps, so that nothing is measured of its end: else the last steps wait "
+        "for the longest episodes, since no work is left to run beside them.");
     visit("seed", seed, "Of the work and of the schedule.", at_least(0));
   }
 };

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "engine/turn_boundary_engine.h"
 #include "rollout/orchestrator.h"
+#include "simulation/timed_player.h"
 #include "simulation/workload.h"
 
 namespace stoker {
@@ -23,107 +24,6 @@ class NumberedTasks final : public TaskSource {
  public:
   TaskRow task(uint64_t ordinal) const override { return {.id = std::to_string(ordinal), .fields = {}}; }
   std::optional<uint64_t> epoch_size() const override { return std::nullopt; }
-};
-
-// Keeps the tokens of a turn in a trajectory.
-class TrajectorySink final : public TokenSink {
- public:
-  explicit TrajectorySink(Trajectory& trajectory) : trajectory_(trajectory) {}
-  void accept(const SampledToken& token) override {
-    trajectory_.append_sampled(token.id, token.log_probability, token.version);
-  }
-
- private:
-  Trajectory& trajectory_;
-};
-
-// Integral of the number of episodes in flight over time.
-class InFlight {
- public:
-  explicit InFlight(Executor& executor) : executor_(executor), updated_(executor.now()) {}
-  void change(int by) {
-    integral();
-    count_ += by;
-  }
-  double integral() {
-    const TimePoint now = executor_.now();
-    integral_ += to_seconds(now - updated_) * count_;
-    updated_ = now;
-    return integral_;
-  }
-
- private:
-  Executor& executor_;
-  TimePoint updated_;
-  int count_ = 0;
-  double integral_ = 0;
-};
-
-// At least one, and at most what a request can ask for.
-int32_t whole_tokens(double tokens) {
-  return static_cast<int32_t>(std::lround(std::clamp(tokens, 1.0, double{INT32_MAX})));
-}
-
-// Plays episodes that only take time: each turn generates and then waits for a tool.
-class TimedPlayer final : public EpisodePlayer {
- public:
-  TimedPlayer(const Scenario& scenario, Workload& workload, Engine& engine, InFlight& in_flight,
-              RunActivity& activity)
-      : scenario_(scenario),
-        failures_{.run_seed = static_cast<uint64_t>(scenario.seed), .purpose = RandomPurpose::kEnvironment},
-        workload_(workload),
-        engine_(engine),
-        in_flight_(in_flight),
-        activity_(activity) {}
-
-  Task<EpisodeRecord> run(EpisodeId id, TaskRow task, std::shared_ptr<const Trajectory>) override {
-    in_flight_.change(1);
-    struct Leave {
-      InFlight& in_flight;
-      ~Leave() { in_flight.change(-1); }
-    } leave{in_flight_};
-    Executor& executor = co_await current_executor();
-    const auto now = [&] { return executor.now().time_since_epoch().count(); };
-    EpisodeActivity activity(executor, &activity_, id, false);
-    const double scale = workload_.scale(id.task_ordinal, id.sample);
-    EpisodeRecord record{.id = id, .task_id = std::move(task.id)};
-    record.trajectory.append(SpanKind::kPrompt, 0, std::vector<int32_t>{0});
-    TrajectorySink sink(record.trajectory);
-    for (int turn = 0; turn < scenario_.turns; ++turn) {
-      record.trajectory.begin_sampled(turn);
-      activity.enter(TraceSpan::kDecode, turn, now());
-      GenerateRequest request{.tokens = {0}};
-      request.stop.max_tokens = whole_tokens(scale * scenario_.tokens / scenario_.turns);
-      const Result<Completion> completion = co_await engine_.generate(std::move(request), sink);
-      record.trajectory.close_sampled(completion->stop_reason);
-      activity.enter(TraceSpan::kTool, turn, now());
-      co_await sleep_for(from_seconds(scale * scenario_.tool_seconds / scenario_.turns));
-      if (fails(id, turn)) {
-        record.failure = Failure{FailureClass::kTool, "lost", "The simulated tool failed."};
-        break;
-      }
-    }
-    if (!record.failure) record.reward = 1;
-    record.end_time = now();
-    activity.finish(record);
-    co_return record;
-  }
-
- private:
-  bool fails(const EpisodeId& id, int turn) const {
-    StreamKey key = failures_;
-    key.task_ordinal = id.task_ordinal;
-    key.sample = id.sample;
-    key.attempt = id.attempt;
-    return random_uniform(key, static_cast<uint64_t>(turn)) < scenario_.tool_failure_share;
-  }
-
-  const Scenario& scenario_;
-  StreamKey failures_;
-  Workload& workload_;
-  Engine& engine_;
-  InFlight& in_flight_;
-  RunActivity& activity_;
 };
 
 // Weights that carry nothing but a version.
@@ -167,20 +67,21 @@ double longest_tenth(const Scenario& scenario) {
 
 class Simulation {
  public:
-  Simulation(const Scenario& scenario, Tracer* tracer)
+  Simulation(const Scenario& scenario, Tracer* tracer, const Variation& variation)
       : scenario_(scenario),
+        variation_(variation),
         executor_(static_cast<uint64_t>(scenario.seed)),
         workload_(scenario.law, scenario.sample_cv, scenario.group_size,
                   static_cast<uint64_t>(scenario.seed)),
         engine_(engine_options(scenario), executor_),
         turn_engine_(engine_),
-        in_flight_(executor_),
         activity_(tracer),
-        player_(scenario_, workload_, served(), in_flight_, activity_),
-        orchestrator_({.controller = controller_options(scenario), .activity = &activity_}, player_, tasks_,
-                      served()),
+        player_(scenario_, workload_, engine_, served(), activity_, executor_),
+        orchestrator_({.controller = options(), .activity = &activity_}, player_, tasks_, served()),
         longest_(longest_tenth(scenario)) {
     workload_.grow(scenario.growth, groups_of_run());
+    if (variation.reversed_samples) workload_.reverse_samples();
+    engine_.when_published([this] { swapped(); });
   }
 
   SimulationResult run() {
@@ -191,6 +92,19 @@ class Simulation {
 
  private:
   double groups_of_run() const { return static_cast<double>(scenario_.steps) * scenario_.groups_per_step; }
+
+  ControllerOptions options() const {
+    ControllerOptions options = controller_options(scenario_);
+    constexpr int64_t kEndless = 1 << 20;
+    if (scenario_.endless) options.total_steps += kEndless;
+    if (variation_.frozen_weights) options.end_ordinal = static_cast<uint64_t>(groups_of_run());
+    return options;
+  }
+
+  void swapped() {
+    outstanding_.push_back(orchestrator_.controller().open_groups());
+    if (scenario_.on_update == "restart") player_.restart_all();
+  }
 
   Engine& served() {
     if (scenario_.update_boundary == "turn") return turn_engine_;
@@ -205,11 +119,17 @@ class Simulation {
       for (const Group& group : batch->groups) add(group, batch->step);
       depths_.push_back(orchestrator_.controller().depth());
       co_await sleep_for(from_seconds(scenario_.train_seconds));
-      const int64_t version = batch->step + 1;
-      co_await orchestrator_.step_finished(weights_of_version(version));
+      if (variation_.frozen_weights) {
+        orchestrator_.step_skipped();
+      } else {
+        co_await orchestrator_.step_finished(weights_of_version(batch->step + 1));
+      }
       ++steps;
       if (steps == scenario_.warm_up_steps) begin_measurement();
-      if (steps == scenario_.steps) end_measurement(steps - scenario_.warm_up_steps);
+      if (steps == scenario_.steps) {
+        end_measurement(steps - scenario_.warm_up_steps);
+        break;
+      }
     }
     co_await orchestrator_.close();
   }
@@ -217,22 +137,35 @@ class Simulation {
   void begin_measurement() {
     start_ = executor_.now();
     tokens_before_ = engine_.generated_tokens();
-    in_flight_before_ = in_flight_.integral();
+    in_flight_before_ = player_.episode_seconds();
     lags_.clear();
     turn_lags_.clear();
     scales_.clear();
     groups_ = long_groups_ = 0;
     depths_.clear();
+    outstanding_.clear();
+  }
+
+  // That of its dispatch, or of the restart after which its first member ended.
+  int64_t version_of(const Group& group) const {
+    if (scenario_.on_update != "restart") return group.dispatch_version;
+    int64_t oldest = group.dispatch_version + scenario_.steps;
+    for (const EpisodeRecord& episode : group.episodes) {
+      oldest = std::min(oldest, episode.trajectory.oldest_version().value_or(oldest));
+    }
+    return oldest;
   }
 
   void add(const Group& group, int64_t step) {
-    const double lag = static_cast<double>(step - group.dispatch_version);
+    const double lag = static_cast<double>(step - version_of(group));
     ++groups_;
     long_groups_ += workload_.group_mean(group.task_ordinal) > longest_ ? 1 : 0;
     last_ordinal_ = std::max(last_ordinal_, group.task_ordinal);
     for (const EpisodeRecord& episode : group.episodes) {
       lags_.push_back(lag);
-      scales_.push_back(workload_.scale(episode.id.task_ordinal, episode.id.sample));
+      const double scale = workload_.scale(episode.id.task_ordinal, episode.id.sample);
+      scales_.push_back(scale);
+      trained_.add(episode.id.task_ordinal, episode.id.sample, scale, group.dispatch_version, step);
       for (const VersionRun& run : episode.trajectory.version_runs()) {
         if (run.version < 0) continue;
         turn_lags_.insert(turn_lags_.end(), static_cast<size_t>(run.end - run.begin),
@@ -247,7 +180,7 @@ class Simulation {
         static_cast<double>(steps) * scenario_.train_seconds / result_.virtual_seconds;
     result_.engine_utilisation = (engine_.generated_tokens() - tokens_before_) /
                                  (scenario_.engine_tokens_per_second * result_.virtual_seconds);
-    result_.slot_utilisation = (in_flight_.integral() - in_flight_before_) /
+    result_.slot_utilisation = (player_.episode_seconds() - in_flight_before_) /
                                (scenario_.max_concurrent_episodes * result_.virtual_seconds);
   }
 
@@ -262,6 +195,7 @@ class Simulation {
     result_.lag_max = quantile(lags_, 1);
     result_.turn_lag_mean = mean(turn_lags_);
     result_.depth_mean = mean(depths_);
+    result_.outstanding_mean = mean(outstanding_) / scenario_.groups_per_step;
     result_.depth_found = orchestrator_.controller().found_depth();
     std::vector<double> dispatched;
     for (uint64_t ordinal = 0; ordinal <= last_ordinal_; ++ordinal) {
@@ -274,25 +208,27 @@ class Simulation {
     result_.stale_groups = controller.stale_groups();
     result_.stale_share = static_cast<double>(result_.stale_groups) /
                           (static_cast<double>(result_.stale_groups) + groups_of_run());
+    result_.trained = trained_;
     result_.schedule_digest = executor_.schedule_digest();
   }
 
   const Scenario scenario_;
+  const Variation variation_;
   SimulatedExecutor executor_;
   Workload workload_;
   ProcessorSharingEngine engine_;
   TurnBoundaryEngine turn_engine_;  // around engine_
-  InFlight in_flight_;
   RunActivity activity_;
   TimedPlayer player_;
   NumberedTasks tasks_;
   Orchestrator orchestrator_;
   double longest_;
+  TrainedDigest trained_;
 
   TimePoint start_{};
   double tokens_before_ = 0;
   double in_flight_before_ = 0;
-  std::vector<double> lags_, turn_lags_, scales_, depths_;
+  std::vector<double> lags_, turn_lags_, scales_, depths_, outstanding_;
   int64_t groups_ = 0, long_groups_ = 0;
   uint64_t last_ordinal_ = 0;
   SimulationResult result_;
@@ -300,8 +236,8 @@ class Simulation {
 
 }  // namespace
 
-SimulationResult simulate(const Scenario& scenario, Tracer* tracer) {
-  return Simulation(scenario, tracer).run();
+SimulationResult simulate(const Scenario& scenario, Tracer* tracer, const Variation& variation) {
+  return Simulation(scenario, tracer, variation).run();
 }
 
 MetricMap to_metrics(const SimulationResult& result) {
@@ -317,6 +253,7 @@ MetricMap to_metrics(const SimulationResult& result) {
           {"lag/p99", result.lag_p99},
           {"lag/max", result.lag_max},
           {"turn_lag/mean", result.turn_lag_mean},
+          {"outstanding/mean", result.outstanding_mean},
           {"depth/mean", result.depth_mean},
           {"depth/found", static_cast<double>(result.depth_found)},
           {"length_ratio", result.length_ratio},

@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "base/trace.h"
 #include "simulation/scenario.h"
+#include "simulation/trained_digest.h"
 
 namespace stoker {
 
@@ -24,14 +25,25 @@ struct SimulationResult {
   int64_t depth_found = 0;         // what adaptive_depth came to; else max_ahead
   int64_t stale_groups = 0;        // dropped over the whole run
   double stale_share = 0;          // of them in all groups trained or dropped
-  uint64_t schedule_digest = 0;    // equal for equal runs
+  // Groups dispatched and neither trained nor dropped, in batches, whenever new weights serve. What is
+  // trained has crossed so many versions: the mean lag, by Little's law, where nothing is dropped.
+  double outstanding_mean = 0;
+  TrainedDigest trained;         // of the whole run
+  uint64_t schedule_digest = 0;  // equal for equal runs
+};
+
+// What the controls of the protocol change about a run.
+struct Variation {
+  bool frozen_weights = false;    // steps leave the weights as they are, and the tasks end with the steps
+  bool reversed_samples = false;  // the members of each group swap their lengths, the last with the first
 };
 
 // Runs the orchestrator and its controller on a virtual clock against a processor-sharing engine, episodes
 // that follow the law, and a learner that takes train_seconds. The same scenario gives the same result on
 // every machine.
 // `tracer` takes the run's trace, in virtual time; may be null.
-SimulationResult simulate(const Scenario& scenario, Tracer* tracer = nullptr);
+SimulationResult simulate(const Scenario& scenario, Tracer* tracer = nullptr,
+                          const Variation& variation = {});
 
 // Names and values, for reports.
 MetricMap to_metrics(const SimulationResult& result);

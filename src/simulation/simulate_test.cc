@@ -235,6 +235,48 @@ TEST(Simulate, TheUpdateBoundarySaysWhereVersionsMeet) {
   }
 }
 
+TEST(Simulate, RedundancyIsFastAndTrainsNoLongEpisodes) {
+  Scenario scenario = short_scenario("lognormal", 0);
+  scenario.max_concurrent_episodes = 256;
+  const SimulationResult plain = simulate(scenario);
+  scenario.extra_groups = 4;
+  scenario.max_staleness = 0;
+  scenario.stale_action = "cancel";
+  const SimulationResult redundant = simulate(scenario);
+  EXPECT_EQ(redundant.lag_max, 0);
+  EXPECT_GT(redundant.trajectories_per_hour, 1.2 * plain.trajectories_per_hour);
+  EXPECT_LT(redundant.length_ratio, 0.85);
+  EXPECT_LT(redundant.longest_tenth_share, 0.03);
+  EXPECT_EQ(redundant.stale_groups, scenario.steps * 4);
+}
+
+// What an update costs that keeps nothing, or only the tokens.
+TEST(Simulate, WhatNewWeightsDoToEpisodesInFlightHasItsPrice) {
+  Scenario scenario = short_scenario("lognormal", 2);
+  scenario.endless = true;
+  const SimulationResult keep = simulate(scenario);
+  scenario.on_update = "recompute";
+  const SimulationResult slow = simulate(scenario);
+  scenario.prefill_tokens_per_second = 1e12;
+  const SimulationResult fast = simulate(scenario);
+  EXPECT_LT(slow.trajectories_per_hour, 0.98 * keep.trajectories_per_hour);
+  EXPECT_NEAR(fast.trajectories_per_hour, keep.trajectories_per_hour, 1e-3 * keep.trajectories_per_hour);
+  scenario.on_update = "restart";
+  const SimulationResult restart = simulate(scenario);
+  EXPECT_LT(restart.trajectories_per_hour, 0.8 * keep.trajectories_per_hour);
+  EXPECT_LT(restart.lag_mean, keep.lag_mean);
+  EXPECT_LE(restart.turn_lag_mean, restart.lag_mean) << "every turn is of the version of its restart";
+}
+
+TEST(Simulate, AnEndlessRunDoesNotWaitForItsLongestEpisodes) {
+  Scenario scenario = short_scenario("lognormal", 4);
+  const SimulationResult with_end = simulate(scenario);
+  scenario.endless = true;
+  const SimulationResult endless = simulate(scenario);
+  EXPECT_EQ(endless.trajectories, with_end.trajectories);
+  EXPECT_GT(endless.trajectories_per_hour, 1.05 * with_end.trajectories_per_hour);
+}
+
 TEST(Scenario, ContradictionsAreRefusedByName) {
   const TestFolder folder;
   const auto refusal = [&](const std::string& text) -> std::string {
@@ -247,6 +289,7 @@ TEST(Scenario, ContradictionsAreRefusedByName) {
   };
   EXPECT_EQ(refusal("max_ahead = 2\n[law]\nkind = \"pareto\"\n"), "");
   EXPECT_NE(refusal("max_ahead = 4\nmax_staleness = 2\n").find("max_staleness"), std::string::npos);
+  EXPECT_NE(refusal("adaptive_depth = true\nextra_groups = 2\n").find("extra_groups"), std::string::npos);
   EXPECT_NE(refusal("steps = 30\n").find("warm_up_steps"), std::string::npos);
   EXPECT_NE(refusal("max_ahed = 4\n").find("did you mean max_ahead"), std::string::npos);
   EXPECT_NE(refusal("max_concurrent_episodes = 4\n").find("group_size"), std::string::npos);

@@ -15,7 +15,8 @@ void Workload::grow(double times, double ordinals) {
 
 double Workload::scale(uint64_t ordinal, uint32_t sample) {
   draw_up_to(ordinal);
-  return scales_[ordinal * group_size_ + sample];
+  const size_t place = reversed_ ? group_size_ - 1 - sample : sample;
+  return scales_[ordinal * group_size_ + place];
 }
 
 double Workload::group_mean(uint64_t ordinal) {

@@ -20,6 +20,9 @@ class Workload {
   // the first question.
   void grow(double times, double ordinals);
 
+  // The members of each group swap their scales, the last with the first.
+  void reverse_samples() { reversed_ = true; }
+
   double scale(uint64_t ordinal, uint32_t sample);
   double group_mean(uint64_t ordinal);
 
@@ -29,6 +32,7 @@ class Workload {
   LatencyLaw law_;
   double sample_cv_;
   size_t group_size_;
+  bool reversed_ = false;
   double growth_ = 1;       // of the scale, in all
   double grown_after_ = 1;  // ordinals
   std::mt19937_64 generator_;
