@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/figure_report.h"
 #include "base/file.h"
+#include "cli/bench_async_checks.h"
 #include "cli/bench_async_real.h"
 #include "cli/command.h"
 #include "cli/output_file.h"
@@ -16,15 +17,6 @@
 
 namespace stoker {
 namespace {
-
-std::string slug(const std::string& name) {
-  std::string result;
-  for (char c : name) {
-    if (c == ',' || c == '>' || c == '%') continue;
-    result += c == ' ' || c == '+' ? '_' : c;
-  }
-  return result;
-}
 
 // The runs of one arm under one law, one a seed.
 std::vector<SimulationResult> play(const Scenario& base, const BenchAsyncArguments& arguments) {
@@ -70,7 +62,7 @@ std::string play_regime(const std::string& name, const BenchAsyncArguments& argu
       }
       const double length = mean_of(results, [](const auto& result) { return result.length_ratio; });
       rows[i] += " " + cell(bootstrap_interval(ratios), length) + " |";
-      const std::string prefix = slug(name + "/" + law.name + "/" + arms[i].name) + "/";
+      const std::string prefix = figure_slug(name + "/" + law.name + "/" + arms[i].name) + "/";
       report.add(
           {.name = prefix + "trajectories_per_hour",
            .value = mean_of(results, [](const auto& result) { return result.trajectories_per_hour; }),
@@ -122,7 +114,7 @@ std::string compare_depths(const std::string& name, const NamedLaw& law, const B
   std::string depths;
   for (const SimulationResult& result : found) depths += fmt::format(" {}", result.depth_found);
   row += fmt::format(" {} |{} | {:.2f} | {:.3f} |\n", best, depths, depth, of_best);
-  const std::string prefix = slug(name + "/" + law.name) + "/";
+  const std::string prefix = figure_slug(name + "/" + law.name) + "/";
   report.add(prefix + "best_depth", static_cast<double>(best), "batches");
   report.add(prefix + "adaptive_depth", depth, "batches");
   report.add(prefix + "adaptive_of_best", of_best, "share");
@@ -177,7 +169,7 @@ std::string price_caps(const std::string& name, const BenchAsyncArguments& argum
     table += "| " + arm.name + " |";
     for (const NamedLaw& law : laws) {
       table += price_cap(arm.apply(law.apply(regime(name))),
-                         slug(name + "/" + law.name + "/" + arm.name) + "/", arguments, report);
+                         figure_slug(name + "/" + law.name + "/" + arm.name) + "/", arguments, report);
     }
     table += "\n";
   }
@@ -208,7 +200,23 @@ std::string heading(const BenchAsyncArguments& arguments) {
       arguments.seeds, arguments.steps);
 }
 
+int tell(const std::string& text, FigureReport& report, const BenchAsyncArguments& arguments) {
+  fmt::print("\n{}", text);
+  write_figures(report, arguments.json);
+  write_text(text, arguments.markdown);
+  return kExitDone;
+}
+
 }  // namespace
+
+std::string figure_slug(const std::string& name) {
+  std::string result;
+  for (char c : name) {
+    if (c == ',' || c == '>' || c == '%') continue;
+    result += c == ' ' || c == '+' ? '_' : c;
+  }
+  return result;
+}
 
 int run_bench_async(const BenchAsyncArguments& given) {
   if (given.real) return run_bench_async_real(given);
@@ -222,16 +230,17 @@ int run_bench_async(const BenchAsyncArguments& given) {
                     kFewestSteps, arguments.steps));
   }
   FigureReport report;
+  if (arguments.controls || arguments.agreement) {
+    return tell(arguments.controls ? check_controls(arguments, report) : check_agreement(arguments, report),
+                report, arguments);
+  }
   std::string text = heading(arguments);
   for (const std::string& name : arguments.regimes) {
     text += "\n" + (arguments.depths ? compare_depths(name, arguments, report)
                     : arguments.caps ? price_caps(name, arguments, report)
                                      : play_regime(name, arguments, report));
   }
-  fmt::print("\n{}", text);
-  write_figures(report, arguments.json);
-  write_text(text, arguments.markdown);
-  return kExitDone;
+  return tell(text, report, arguments);
 }
 
 }  // namespace stoker

@@ -92,8 +92,10 @@ struct BenchAsyncArguments {
   std::filesystem::path markdown;  // the tables go here too; empty: nowhere
 
   // In place of the table of arms:
-  bool depths = false;  // the comparison of depths
-  bool caps = false;    // what the cap on staleness costs
+  bool depths = false;     // the comparison of depths
+  bool caps = false;       // what the cap on staleness costs
+  bool controls = false;   // the controls of the protocol
+  bool agreement = false;  // the controller against the model of the protocol
 
   // Of real runs.
   bool real = false;

@@ -281,10 +281,22 @@ void add_bench_async(CLI::App& bench, Invocation& invocation) {
   auto* caps = verb->add_flag("--caps", given.caps,
                               "Depth 4 under no cap on staleness and under tight ones, for every action")
                    ->excludes(depths);
+  auto* controls = verb->add_flag("--controls", given.controls, "The controls of the protocol, C1 to C6")
+                       ->excludes(depths)
+                       ->excludes(caps);
+  auto* agreement =
+      verb->add_flag(
+              "--agreement", given.agreement,
+              "The controller against the plain model of the protocol, and that against its predictions")
+          ->excludes(depths)
+          ->excludes(caps)
+          ->excludes(controls);
   auto* real = verb->add_flag("--real", given.real, "Train with the real engine and learner")
                    ->excludes(regimes)
                    ->excludes(depths)
-                   ->excludes(caps);
+                   ->excludes(caps)
+                   ->excludes(controls)
+                   ->excludes(agreement);
   verb->add_option("--output", given.output, "Folder of the real runs; finished ones in it are kept")
       ->needs(real);
   verb->add_option("--recipe", given.recipe,

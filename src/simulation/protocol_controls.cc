@@ -1,0 +1,80 @@
+#include "simulation/protocol_controls.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "simulation/workload.h"
+
+namespace stoker {
+namespace {
+
+Workload workload_of(const Scenario& scenario) {
+  return Workload(scenario.law, scenario.sample_cv, scenario.group_size,
+                  static_cast<uint64_t>(scenario.seed));
+}
+
+double relative(double value, double expected) {
+  return expected == 0 ? std::abs(value) : std::abs(value / expected - 1);
+}
+
+}  // namespace
+
+bool is_plain_synchronous(Scenario scenario) {
+  scenario.max_ahead = 0;
+  TrainedDigest plain;
+  Workload workload = workload_of(scenario);
+  uint64_t ordinal = 0;
+  for (int64_t step = 0; step < scenario.steps; ++step) {
+    for (int group = 0; group < scenario.groups_per_step; ++group, ++ordinal) {
+      for (uint32_t sample = 0; sample < static_cast<uint32_t>(scenario.group_size); ++sample) {
+        plain.add(ordinal, sample, workload.scale(ordinal, sample), step, step);
+      }
+    }
+  }
+  return simulate(scenario).trained.order() == plain.order();
+}
+
+int64_t arms_that_train_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel) {
+  std::vector<uint64_t> trained(arms.size());
+  parallel.for_each(static_cast<int>(arms.size()), [&](int arm) {
+    const auto index = static_cast<size_t>(arm);
+    Scenario scenario = arms[index].apply(base);
+    scenario.endless = false;
+    trained[index] = simulate(scenario, nullptr, {.frozen_weights = true}).trained.set();
+  });
+  return std::ranges::count_if(trained, [&](uint64_t digest) { return digest != trained.front(); });
+}
+
+double little_difference(const SimulationResult& result, int depth) {
+  constexpr double kUsedUp = 0.999;
+  const double difference = relative(result.lag_mean, result.outstanding_mean);
+  if (result.outstanding_mean < kUsedUp * depth) return difference;
+  return std::max(difference, relative(result.lag_mean, depth));
+}
+
+double synchronous_step_difference(Scenario scenario) {
+  scenario.max_ahead = 0;
+  Workload workload = workload_of(scenario);
+  const double unloaded = scenario.tokens / scenario.sequence_tokens_per_second + scenario.tool_seconds;
+  double expected = 0;
+  for (int64_t step = scenario.warm_up_steps; step < scenario.steps; ++step) {
+    double longest = 0;
+    for (int group = 0; group < scenario.groups_per_step; ++group) {
+      const auto ordinal = static_cast<uint64_t>(step * scenario.groups_per_step + group);
+      for (uint32_t sample = 0; sample < static_cast<uint32_t>(scenario.group_size); ++sample) {
+        longest = std::max(longest, workload.scale(ordinal, sample));
+      }
+    }
+    expected += longest * unloaded + scenario.train_seconds + scenario.publish_seconds;
+  }
+  return relative(simulate(scenario).virtual_seconds, expected);
+}
+
+double relabelling_difference(const Scenario& scenario) {
+  const SimulationResult straight = simulate(scenario);
+  const SimulationResult reversed = simulate(scenario, nullptr, {.reversed_samples = true});
+  return std::max(relative(reversed.trajectories_per_hour, straight.trajectories_per_hour),
+                  relative(reversed.lag_mean, straight.lag_mean));
+}
+
+}  // namespace stoker

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "async/parallel.h"
+#include "simulation/async_protocol.h"
+#include "simulation/scenario.h"
+#include "simulation/simulate.h"
+
+namespace stoker {
+
+// The controls of the protocol (Stoker's reference on asynchronous rollouts, section 8.5): what must hold of
+// every simulation, whatever it finds. Each is a number that says how far it is from holding.
+
+// C1: whether depth 0 trains what a loop without a controller would: batch after batch, in order, each
+// sampled under the version that it is trained on.
+bool is_plain_synchronous(Scenario scenario);
+
+// C2: with weights that never change, the arms whose trained episodes (group, member, length) are not those
+// of the first one.
+int64_t arms_that_train_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel);
+
+// C3, Little's law: by what share the mean lag differs from the groups dispatched and not trained, in
+// batches, or, where the depth was used up all the time, from the depth. Of a run without drops.
+double little_difference(const SimulationResult& result, int depth);
+
+// C4: by what share a synchronous step differs from its longest episode at an idle engine's speed plus
+// training and publication, on the average. Only where the engine has enough for all sequences.
+double synchronous_step_difference(Scenario scenario);
+
+// C6: by what share throughput or mean lag change when the members of each group swap their numbers.
+double relabelling_difference(const Scenario& scenario);
+
+}  // namespace stoker
