@@ -35,8 +35,8 @@ class SerialParallel final : public Parallel {
   void for_each(int count, FunctionRef<void(int)> body) override;
 };
 
-// The calling thread and `threads` - 1 workers. Between loops workers spin for some microseconds, then sleep,
-// so that a chain of short kernels costs no system calls and an idle team costs nothing.
+// The calling thread and `threads` - 1 workers. Between loops workers spin for about the time that waking
+// takes, then sleep, so that a chain of short kernels costs no system calls and an idle team costs nothing.
 class ThreadTeam final : public Parallel {
  public:
   // `threads` at least 1; more than the machine has is allowed and slow.
