@@ -1,7 +1,6 @@
 #include "compute/cpu/decoder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/core.h>
 #include "base/error.h"
@@ -20,7 +19,7 @@ struct Group {
   std::vector<int32_t> logit_rows;  // within the group
   int first_logit = 0;              // of the pass
   FloatBuffer activations;
-  FloatBuffer head;  // gathered and normed rows
+  FloatBuffer last;  // of the rows of logits: the last layer, and the normed rows
 };
 
 void check(const ModelConfig& config, const SequenceChunk& chunk) {
@@ -145,21 +144,30 @@ static void lay_out_rows(const DecoderShape& shape, std::span<const SequenceChun
     group.logit_rows.push_back(logit_rows[next_logit] - first_row);
   }
   first_row = end;
-  group.head.reserve(2 * static_cast<int64_t>(group.logit_rows.size()) * shape.hidden_padded);
+  group.last.reserve(static_cast<int64_t>(group.logit_rows.size()) *
+                     (2 * shape.hidden_padded + shape.query_width));
 }
 
-// Logits of the group's rows of logits `range`; `logits` are the pass's.
-static void head_rows(const PackedWeights& weights, Group& group, const float* hidden, Range range,
-                      int vocabulary, float* logits) {
-  const int64_t width = weights.shape.hidden_padded;
-  float* gathered = group.head.data() + 2 * range.begin * width;
-  const int count = range.end - range.begin;
-  for (int i = 0; i < count; ++i) {
-    std::memcpy(gathered + i * width, hidden + group.logit_rows[range.begin + i] * width,
-                sizeof(float) * width);
+// Logits of the group's rows of logits `range`, from the last layer's attention on: nothing reads what that
+// layer makes of other rows. `logits` are the pass's.
+static void last_rows(const PackedWeights& weights, Group& group, const LayerActivations& all, Range range,
+                      ForwardScratch& scratch, int vocabulary, float* logits) {
+  const DecoderShape& s = weights.shape;
+  const auto rows = static_cast<int64_t>(group.logit_rows.size());
+  LayerActivations last;
+  last.input = last.middle = last.output = group.last.data();
+  last.attention = last.input + rows * s.hidden_padded;
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const int64_t row = group.logit_rows[static_cast<size_t>(i)];
+    std::copy_n(all.input + row * s.hidden_padded, s.hidden_padded, last.input + i * s.hidden_padded);
+    std::copy_n(all.attention + row * s.query_width, s.query_width, last.attention + i * s.query_width);
   }
-  language_model_head(weights, count, gathered, width, vocabulary, gathered + count * width,
-                      logits + (int64_t{group.first_logit} + range.begin) * vocabulary, vocabulary);
+  attention_outputs(weights, s.layers - 1, range.begin, range.end, last, scratch);
+  const int64_t first = range.begin * s.hidden_padded;
+  float* normed = last.attention + rows * s.query_width;
+  language_model_head(weights, range.end - range.begin, last.input + first, s.hidden_padded, vocabulary,
+                      normed + first, logits + (int64_t{group.first_logit} + range.begin) * vocabulary,
+                      vocabulary);
 }
 
 // All layers on one thread.
@@ -171,9 +179,9 @@ static void run_alone(const PackedWeights& weights, Group& group, ForwardScratch
   for (int l = 0; l < weights.shape.layers; ++l) {
     attention_inputs(weights, l, group.rows, 0, m, a, scratch);
     attention(weights, l, group.rows, 0, static_cast<int>(group.rows.tasks.size()), a, scratch);
-    attention_outputs(weights, l, 0, m, a, scratch);
+    if (l + 1 < weights.shape.layers) attention_outputs(weights, l, 0, m, a, scratch);
   }
-  head_rows(weights, group, a.input, {0, static_cast<int>(group.logit_rows.size())}, vocabulary, logits);
+  last_rows(weights, group, a, {0, static_cast<int>(group.logit_rows.size())}, scratch, vocabulary, logits);
 }
 
 // Threads split the rows of one group, and meet before and after attention.
@@ -182,23 +190,22 @@ static void run_together(const PackedWeights& weights, Group& group, std::vector
   constexpr int kGrain = 6;
   const int layers = weights.shape.layers, threads = parallel.threads(), m = group.rows.count();
   const LayerActivations a = lay_out(weights.shape, group);
-  for (int l = 0; l <= layers; ++l) {
+  for (int l = 0; l < layers; ++l) {
     parallel.for_each(threads, [&](int t) {
       const Range range = part_of(m, threads, t, kGrain);
       if (l == 0) embed(weights, group.rows, range.begin, range.end, a.input);
       if (l > 0) attention_outputs(weights, l - 1, range.begin, range.end, a, scratch[t]);
-      if (l < layers) attention_inputs(weights, l, group.rows, range.begin, range.end, a, scratch[t]);
+      attention_inputs(weights, l, group.rows, range.begin, range.end, a, scratch[t]);
     });
     parallel.for_each(threads, [&](int t) {
-      if (l == layers) {
-        const Range range = part_of(static_cast<int>(group.logit_rows.size()), threads, t, kGrain);
-        head_rows(weights, group, a.input, range, vocabulary, logits);
-      } else {
-        const Range range = part_of_tasks(group.rows, threads, t);
-        attention(weights, l, group.rows, range.begin, range.end, a, scratch[t]);
-      }
+      const Range range = part_of_tasks(group.rows, threads, t);
+      attention(weights, l, group.rows, range.begin, range.end, a, scratch[t]);
     });
   }
+  parallel.for_each(threads, [&](int t) {
+    const Range range = part_of(static_cast<int>(group.logit_rows.size()), threads, t, kGrain);
+    last_rows(weights, group, a, range, scratch[t], vocabulary, logits);
+  });
 }
 
 void DecoderForward::run(std::span<const SequenceChunk> chunks, std::span<const int32_t> logit_rows,

@@ -228,16 +228,19 @@ TEST(DecoderForward, ComputesOnlyTheRowsAndIdsThatAreAskedFor) {
   DecoderForward all(packed, config.vocab_size), some(packed, 21);
   const std::vector<int32_t> tokens = random_tokens(12, 12, config.vocab_size);
   const std::vector<float> expected = decode(all, config, tokens, tokens.size(), 16, serial);
-  CachedSequence sequence(config, 16);
-  const SequenceChunk chunk = sequence.append(tokens);
   const std::vector<int32_t> rows = {3, 11};
-  std::vector<float> logits(2 * 21 + 1, -7.0f);
-  some.run({&chunk, 1}, rows, logits.data(), serial);
-  for (size_t i = 0; i < 2; ++i) {
-    for (int32_t id = 0; id < 21; ++id)
-      EXPECT_EQ(logits[i * 21 + id], expected[rows[i] * config.vocab_size + id]);
+  ThreadTeam team(2);
+  for (Parallel* parallel : {static_cast<Parallel*>(&serial), static_cast<Parallel*>(&team)}) {
+    CachedSequence sequence(config, 16);
+    const SequenceChunk chunk = sequence.append(tokens);
+    std::vector<float> logits(2 * 21 + 1, -7.0f);
+    some.run({&chunk, 1}, rows, logits.data(), *parallel);
+    for (size_t i = 0; i < 2; ++i) {
+      for (int32_t id = 0; id < 21; ++id)
+        EXPECT_EQ(logits[i * 21 + id], expected[rows[i] * config.vocab_size + id]);
+    }
+    EXPECT_EQ(logits.back(), -7.0f);
   }
-  EXPECT_EQ(logits.back(), -7.0f);
 }
 
 TEST(DecoderForward, RefusesContextsAndTokensThatDoNotFit) {
