@@ -16,6 +16,7 @@
 #include "environment/gsm8k/gsm8k.h"
 #include "environment/options.h"
 #include "environment/question_answering/question_answering.h"
+#include "environment/word_problems/word_problems.h"
 
 namespace stoker {
 namespace {
@@ -55,6 +56,8 @@ constexpr KnownKind kKinds[] = {
      options_of<Gsm8kOptions, make_gsm8k>},
     {"question_answering", "Questions and answers from JSON Lines files.",
      options_of<QuestionAnsweringOptions, make_question_answering>},
+    {"word_problems", "Arithmetic word problems with a calculator.",
+     options_of<WordProblemsOptions, make_word_problems>},
 };
 
 std::unique_ptr<EnvironmentOptions> default_options(const std::string& name) {

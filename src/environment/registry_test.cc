@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 TEST(Registry, KnowsItsKindsInOrder) {
   std::vector<std::string> names = environment_kind_names();
   EXPECT_THAT(names, ::testing::ElementsAre("arithmetic", "command", "dataset", "frozen_lake", "gsm8k",
-                                            "question_answering"));
+                                            "question_answering", "word_problems"));
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     if (name == "command") continue;  // needs a command
@@ -35,7 +35,7 @@ TEST(Registry, UnknownKindsAreRefusedWithTheKnownOnes) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     EXPECT_STREQ(error.what(),
                  "There is no environment \"arithmetics\" (did you mean \"arithmetic\"?); the known ones are "
-                 "arithmetic, command, dataset, frozen_lake, gsm8k, question_answering.");
+                 "arithmetic, command, dataset, frozen_lake, gsm8k, question_answering, word_problems.");
   }
   EXPECT_THROW(environment_kind_documentation("x"), Error);
 }

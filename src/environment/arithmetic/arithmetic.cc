@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "environment/answer.h"
 #include "environment/arithmetic/problem.h"
+#include "environment/calculator_question.h"
 #include "environment/question_environment.h"
 
 namespace stoker {
@@ -100,9 +100,7 @@ class Problems {
 };
 
 TaskRow task_row(std::string id, const ArithmeticProblem& problem) {
-  return {std::move(id),
-          Json::object(
-              {{"prompt", problem.question}, {"expression", problem.expression}, {"answer", problem.value}})};
+  return calculator_task(std::move(id), problem.question, problem.expression, problem.value);
 }
 
 class TrainingTasks final : public TaskSource {
@@ -135,26 +133,7 @@ class EvaluationTasks final : public TaskSource {
   std::shared_ptr<const Problems> problems_;
 };
 
-class ArithmeticReward final : public Reward {
- public:
-  std::string name() const override { return "answer"; }
-
-  Task<Result<RewardResult>> score(const EpisodeView& episode) override {
-    std::optional<std::string> answer = final_answer(episode);
-    std::optional<std::string> number = answer ? last_number(*answer) : std::nullopt;
-    bool right = number && *number == std::to_string(episode.task.fields.at("answer").as_int());
-    co_return RewardResult{.reward = right ? 1.0 : 0.0, .success = right};
-  }
-};
-
 Message user(std::string text) { return {.role = Role::kUser, .content = std::move(text)}; }
-
-// The assistant's call and what the calculator says to it.
-void append_call(std::vector<Message>& messages, const std::string& expression) {
-  ToolCall call{.name = "calculator", .arguments = Json::object({{"expression", expression}})};
-  messages.push_back({.role = Role::kAssistant, .tool_calls = {std::move(call)}});
-  messages.push_back({.role = Role::kTool, .content = calculate(expression).content, .name = "calculator"});
-}
 
 class ArithmeticKind final : public EnvironmentKind {
  public:
@@ -178,7 +157,7 @@ class ArithmeticKind final : public EnvironmentKind {
   }
   std::vector<std::unique_ptr<Reward>> rewards() const override {
     std::vector<std::unique_ptr<Reward>> rewards;
-    rewards.push_back(std::make_unique<ArithmeticReward>());
+    rewards.push_back(make_whole_number_reward());
     return rewards;
   }
 
@@ -191,8 +170,8 @@ class ArithmeticKind final : public EnvironmentKind {
     Demonstration result{.messages = {user(problem.question)}};
     std::vector<Message>& messages = result.messages;
     if (habit != Habit::kDirect) {
-      append_call(messages,
-                  habit == Habit::kCorrupted ? corrupted(problem.expression, random) : problem.expression);
+      append_calculation(
+          messages, habit == Habit::kCorrupted ? corrupted(problem.expression, random) : problem.expression);
     }
     bool reports_result = habit == Habit::kRight || habit == Habit::kCorrupted;
     std::string number =

@@ -46,9 +46,8 @@ struct ArithmeticOptions {
 
 // Arithmetic with the calculator: a drawn question, one number as the answer ("The answer is 1788."). Tasks
 // are a pure function of (seed, ordinal), demonstrations of (seed, index). Row fields: prompt, expression,
-// answer. Reward and success: 1 when the last number of the final answer is the value, else 0; also 0 for an
-// episode that ended inside a tool call or at a limit. Options that do not fit
-// together throw Error(kInput) naming the key.
+// answer. Reward and success: make_whole_number_reward. Options that do not fit together throw Error(kInput)
+// naming the key.
 std::unique_ptr<EnvironmentKind> make_arithmetic(const ArithmeticOptions& options);
 
 }  // namespace stoker
