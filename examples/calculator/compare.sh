@@ -4,19 +4,10 @@
 # Usage: compare.sh [--seed N] [--json FILE] [--output FOLDER] [--rounds N], in the root of the tree; STOKER names the program.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-stoker=${STOKER:-stoker}
+. "$here/../shared.sh"
 
-seed=1 json="" output=runs/compare rounds=9 steps=24
-while (($#)); do
-  case $1 in
-    --seed) seed=${2:?--seed needs a number}; shift ;;
-    --json) json=${2:?--json needs a file}; shift ;;
-    --output) output=${2:?--output needs a folder}; shift ;;
-    --rounds) rounds=${2:?--rounds needs a number}; shift ;;
-    *) echo "compare: unknown argument '$1'; known: --seed N, --json FILE, --output FOLDER, --rounds N" >&2; exit 2 ;;
-  esac
-  shift
-done
+output=runs/compare rounds=9 steps=24
+read_arguments "--rounds=" "$@"
 
 STOKER=$stoker "$here/demo.sh" --seed "$seed" --run "$here/python.toml" --output "$output/demo" --json "$output/demo.json"
 

@@ -4,29 +4,16 @@
 # STOKER names the program; --run is what is trained instead of run.toml, such as python.toml, from the root of the tree.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-stoker=${STOKER:-stoker}
+. "$here/../shared.sh"
 
-seed=1 json="" output="" run="$here/run.toml" short=0 overrides=()
-while (($#)); do
-  case $1 in
-    --seed) seed=${2:?--seed needs a number}; shift ;;
-    --json) json=${2:?--json needs a file}; shift ;;
-    --output) output=${2:?--output needs a folder}; shift ;;
-    --run) run=${2:?--run needs a file}; shift ;;
-    --short) short=1 ;;
-    *=*) overrides+=("$1") ;;
-    *) echo "demo: unknown argument '$1'; known: --seed N, --json FILE, --output FOLDER, --run FILE, --short, key=value" >&2; exit 2 ;;
-  esac
-  shift
-done
-[[ $seed =~ ^[0-9]+$ ]] || { echo "demo: --seed needs a number, not '$seed'." >&2; exit 2; }
+run="$here/run.toml" short=0
+read_arguments "--run= --short key=value" "$@"
 output=${output:-runs/demo-seed-$seed}
 begin=$(date +%s.%N)
 
 # The short form learns as much in fewer steps and asks for less at the end; CI runs it.
 if ((short)); then overrides+=(rollout.steps=20 evaluate.tasks=128 train.evaluate_every=0); fi
 
-say() { printf '\n== %s\n' "$*" >&2; }
 rm -rf "${output:?}"/{fresh,form,habits,rl,train.json}
 mkdir -p "$output"
 
@@ -40,7 +27,6 @@ say "Asynchronous GRPO"
 "$stoker" train "$run" "seed=$seed" "model.path=$output/habits/model" "output=$output/rl" \
   --json "$output/train.json" "${overrides[@]}"
 
-figure() { awk -v name="\"$1\"" '$0 ~ "\"name\": " name "," { found = 1 } found && /"value"/ { gsub(/[^0-9.eE+-]/, "", $2); print $2; exit }' "$output/train.json"; }
 first_purpose="step 0 greedy"
 last_step=$("$stoker" episodes "$output/rl" --limit 1000000 | awk '/ step [0-9]+ greedy/ { for (i = 1; i < NF; ++i) if ($i == "step" && $(i + 1) > last) last = $(i + 1) } END { print last }')
 say "An episode before training"
@@ -48,30 +34,12 @@ say "An episode before training"
 say "The same task after training"
 "$stoker" episodes "$output/rl" 0.0 --purpose "step $last_step greedy"
 
-seconds=$(awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%.1f", end - begin }')
-say "Success on held-out tasks"
-printf '%-22s %8s %8s\n' "" before after
-printf '%-22s %8s %8s\n' greedy "$(figure success_before)" "$(figure success_after)"
-printf '%-22s %8s %8s\n' "temperature 1" "$(figure success_before_sampled)" "$(figure success_after_sampled)"
-echo "model       $output/rl/model"
-echo "run folder  $output/rl"
-echo "seconds     $seconds"
-
-if [[ -n $json ]]; then
-  {
-    echo "["
-    for name in success_before success_after success_before_sampled success_after_sampled; do
-      echo "  {\"name\": \"$name\", \"value\": $(figure $name), \"unit\": \"share\", \"seed\": $seed},"
-    done
-    echo "  {\"name\": \"seconds\", \"value\": $seconds, \"unit\": \"s\", \"seed\": $seed}"
-    echo "]"
-  } >"$json.tmp"
-  mv "$json.tmp" "$json"
-fi
+say "Held-out tasks"
+report_training "$begin"
 
 # The short form is a test: it fails when nothing was learned.
 if ((short)); then
-  awk -v before="$(figure success_before)" -v after="$(figure success_after)" 'BEGIN { exit !(after >= 0.7 && after - before >= 0.3) }' || {
+  awk -v before="$(figure success_before "$output/train.json")" -v after="$(figure success_after "$output/train.json")" 'BEGIN { exit !(after >= 0.7 && after - before >= 0.3) }' || {
     echo "demo: the agent did not learn: greedy success must end at 0.7 or more and rise by 0.3." >&2
     exit 1
   }

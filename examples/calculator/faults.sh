@@ -4,18 +4,10 @@
 # Usage: faults.sh [--seed N] [--json FILE] [--output FOLDER], in the root of the tree; STOKER names the program.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-stoker=${STOKER:-stoker}
+. "$here/../shared.sh"
 
-seed=1 json="" output=runs/faults seconds_between_kills=4
-while (($#)); do
-  case $1 in
-    --seed) seed=${2:?--seed needs a number}; shift ;;
-    --json) json=${2:?--json needs a file}; shift ;;
-    --output) output=${2:?--output needs a folder}; shift ;;
-    *) echo "faults: unknown argument '$1'; known: --seed N, --json FILE, --output FOLDER" >&2; exit 2 ;;
-  esac
-  shift
-done
+output=runs/faults seconds_between_kills=4
+read_arguments "" "$@"
 rm -rf "${output:?}"/{fresh,form,habits,rl,eval-before,eval-after}
 mkdir -p "$output"
 
@@ -39,8 +31,6 @@ evaluate "$output/habits/model" eval-before
 evaluate "$output/rl/model" eval-after
 "$stoker" trace summary "$output/rl" --json "$output/summary.json"
 
-figure() { awk -v name="\"$2\"" '$0 ~ "\"name\": " name "," { found = 1 } found && /"value"/ { gsub(/[^0-9.eE+-]/, "", $2); print $2; exit }' "$output/$1.json"; }
-
 # Attempts that ended in each failure, and engines lost, as the run's logs have them.
 failed=$(sed -n 's/.*"failure":"\([a-z_]*\.[a-z_]*\)".*/\1/p' "$output/rl/events.jsonl" | sort | uniq -c)
 count() { awk -v name="$1" '$2 == name { sum += $1 } END { print sum + 0 }' <<<"$failed"; }
@@ -48,21 +38,16 @@ lost=$(grep -c '"event":"lost"' "$output/rl/engine_events.jsonl" || true)
 printf '\n%-34s %8s\n' "attempts that failed" "" && awk '{ printf "  %-32s %8d\n", $2, $1 }' <<<"$failed"
 printf '%-34s %8d\n' "engine processes killed" "$kills" "engines lost" "$lost"
 printf '%-34s %8s %8s\n' "success without faults" before after
-printf '%-34s %8s %8s\n' "  greedy" "$(figure eval-before eval/greedy/success)" "$(figure eval-after eval/greedy/success)"
-printf '%-34s %8s %8s\n' "  temperature 1" "$(figure eval-before eval/temperature_1/success)" "$(figure eval-after eval/temperature_1/success)"
+printf '%-34s %8s %8s\n' "  greedy" "$(figure eval/greedy/success "$output/eval-before.json")" "$(figure eval/greedy/success "$output/eval-after.json")"
+printf '%-34s %8s %8s\n' "  temperature 1" "$(figure eval/temperature_1/success "$output/eval-before.json")" "$(figure eval/temperature_1/success "$output/eval-after.json")"
 
-if [[ -n $json ]]; then
-  cat >"$json.tmp" <<END
-[
-  {"name": "success_before", "value": $(figure eval-before eval/greedy/success), "unit": "share", "seed": $seed},
-  {"name": "success_after", "value": $(figure eval-after eval/greedy/success), "unit": "share", "seed": $seed},
-  {"name": "success_before_sampled", "value": $(figure eval-before eval/temperature_1/success), "unit": "share", "seed": $seed},
-  {"name": "success_after_sampled", "value": $(figure eval-after eval/temperature_1/success), "unit": "share", "seed": $seed},
-  {"name": "tools_hung", "value": $(count tool.timeout), "unit": "attempts", "seed": $seed},
-  {"name": "environments_raised", "value": $(count environment.broken), "unit": "attempts", "seed": $seed},
-  {"name": "engines_killed", "value": $kills, "unit": "", "seed": $seed},
-  {"name": "engines_lost", "value": $lost, "unit": "", "seed": $seed}
-]
+write_figures <<END
+success_before $(figure eval/greedy/success "$output/eval-before.json") share
+success_after $(figure eval/greedy/success "$output/eval-after.json") share
+success_before_sampled $(figure eval/temperature_1/success "$output/eval-before.json") share
+success_after_sampled $(figure eval/temperature_1/success "$output/eval-after.json") share
+tools_hung $(count tool.timeout) attempts
+environments_raised $(count environment.broken) attempts
+engines_killed $kills
+engines_lost $lost
 END
-  mv "$json.tmp" "$json"
-fi
