@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "model/gguf_tokenizer.h"
 #include "model/model_directory.h"
 #include "observe/metrics_server.h"
 
@@ -23,7 +24,14 @@ RunFolder::Existing existing_policy(const RunFileArguments& arguments) {
   return arguments.overwrite ? RunFolder::Existing::kOverwrite : RunFolder::Existing::kRefuse;
 }
 
-void copy_tokenizer(const fs::path& model, const fs::path& folder) {
+// The run folder keeps the tokenizer that its model came with; that of a GGUF file as a tokenizer.json.
+void keep_tokenizer(const fs::path& model, const fs::path& folder) {
+  if (is_gguf_path(model)) {
+    GgufFile file(model);
+    Json tokenizer = gguf_vocabulary_json(read_gguf_vocabulary(file), file.name());
+    write_file_atomic(folder / "tokenizer.json", tokenizer.dump() + "\n");
+    return;
+  }
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
     if (fs::exists(model / name)) write_file_atomic(folder / name, read_file(model / name));
   }
@@ -71,7 +79,7 @@ RunFolder open_run_folder(const RunFileArguments& arguments, const RunFile& file
   RunFolder folder(file.config.output, existing_policy(arguments));
   open_log_file(folder.log_file());
   folder.save_configuration(file.resolved);
-  copy_tokenizer(file.config.model.path, folder.path());
+  keep_tokenizer(file.config.model.path, folder.path());
   return folder;
 }
 
@@ -79,8 +87,15 @@ RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const
   // A port that another program has is told before a folder is made.
   if (const int port = file.config.metrics_port; port != 0) MetricsServer(static_cast<uint16_t>(port));
   RunFolder folder = open_run_folder(arguments, file);
-  CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, file.config.model.path);
-  RunStart start{.folder = folder, .checkpoints = checkpoints, .state = {}, .checkpoint = std::nullopt};
+  // What a run that begins with a GGUF file writes are model directories all the same.
+  const fs::path model = file.config.model.path;
+  const fs::path tokenizer_source = is_gguf_path(model) ? folder.path() : model;
+  CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, tokenizer_source);
+  RunStart start{.folder = folder,
+                 .checkpoints = checkpoints,
+                 .tokenizer_source = tokenizer_source,
+                 .state = {},
+                 .checkpoint = std::nullopt};
   start.state.phase = phase;
   if (arguments.resume) {
     start.checkpoint = checkpoints.newest();

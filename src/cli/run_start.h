@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 
 #include "cli/run_file.h"
@@ -13,8 +14,9 @@ namespace stoker {
 struct RunStart {
   RunFolder folder;
   CheckpointStore checkpoints;
-  TrainState state;                      // fresh, or of the checkpoint
-  std::optional<Checkpoint> checkpoint;  // of a resumed run
+  std::filesystem::path tokenizer_source;  // the folder whose tokenizer the models written here get
+  TrainState state;                        // fresh, or of the checkpoint
+  std::optional<Checkpoint> checkpoint;    // of a resumed run
 
   std::optional<int64_t> resume_step() const {
     return checkpoint ? std::optional<int64_t>(state.step) : std::nullopt;
@@ -26,8 +28,9 @@ struct RunStart {
 void check_run_folder(const RunFileArguments& arguments, const RunConfig& config);
 
 // Creates or opens the run folder as the flags say, opens its log, and writes the resolved configuration and
-// the tokenizer's files into it. Under --resume the newest whole checkpoint is found; a run folder without
-// one starts from the beginning, with a warning, and a run file that differs from the run's is told.
+// the tokenizer's files (a GGUF file's as tokenizer.json) into it. Under --resume the newest whole checkpoint
+// is found; a run folder without one starts from the beginning, with a warning, and a run file that differs
+// from the run's is told.
 RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase);
 
 // Creates the run folder of a verb without checkpoints, opens its log and writes configuration and tokenizer
