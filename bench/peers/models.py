@@ -127,6 +127,8 @@ def compare(report, rounds, own, peers, figures, unit="tokens/s"):
             report.rate(f"{name}_{title}", [r[name][figure] for r in results], unit)
             report.ratio(f"{title}_over_{name}", best, [r[name][figure] for r in results])
         for family in sorted({name.split("_")[0] for name in started}):
+            if sum(name.startswith(family) for name in peers) == 1:
+                continue
             forms = [{name: r[name] for name in started if name.startswith(family)} for r in results]
             report.ratio(f"{title}_over_best_{family}", best, best_of(forms, figure))
 
