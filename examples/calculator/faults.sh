@@ -8,6 +8,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 output=runs/faults seconds_between_kills=4
 read_arguments "" "$@"
+command -v pkill >/dev/null || { echo "$program: pkill is missing; install it (Debian: procps)." >&2; exit 2; }
 rm -rf "${output:?}"/{fresh,form,habits,rl,eval-before,eval-after}
 mkdir -p "$output"
 
