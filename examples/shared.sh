@@ -11,11 +11,11 @@ read_arguments() {
   local known=" --seed= --json= --output= $1 "
   shift
   while (($#)); do
-    if [[ $1 == --* && $known == *" $1= "* ]]; then
+    if [[ $1 =~ ^--[a-z_]+$ && $known == *" $1= "* ]]; then
       [[ -n ${2-} ]] || { echo "$program: $1 needs a value." >&2; exit 2; }
       printf -v "${1#--}" %s "$2"
       shift
-    elif [[ $1 == --* && $known == *" $1 "* ]]; then
+    elif [[ $1 =~ ^--[a-z_]+$ && $known == *" $1 "* ]]; then
       printf -v "${1#--}" 1
     elif [[ $1 != --* && $1 == *=* && $known == *" key=value "* ]]; then
       overrides+=("$1")
@@ -39,8 +39,9 @@ figure() {
 write_figures() {
   [[ -n $json ]] || return 0
   awk -v seed="$seed" 'BEGIN { printf "[" }
+    $2 !~ /^[-+0-9.eE]+$/ { print "There is no figure " $1 "; the log above says why." > "/dev/stderr"; bad = 1; exit 1 }
     { printf "%s\n  {\"name\": \"%s\", \"value\": %s, \"unit\": \"%s\", \"seed\": %s}", (NR > 1 ? "," : ""), $1, $2, $3, seed }
-    END { print "\n]" }' >"$json.tmp"
+    END { if (!bad) print "\n]" }' >"$json.tmp"
   mv "$json.tmp" "$json"
 }
 

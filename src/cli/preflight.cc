@@ -106,9 +106,11 @@ class TrialEpisode {
   Task<> play() {
     auto seed = static_cast<uint64_t>(config_.seed);
     data_->task = session_.environment().training_tasks(seed)->task(0);
-    const std::optional<Failure> not_opened = co_await world_.open();
-    const Result<Observation> first =
-        not_opened ? Result<Observation>(*not_opened) : co_await world_.reset(seed);
+    if (const std::optional<Failure> failure = co_await world_.open()) {
+      throw input_error(
+          fmt::format("There is no environment for task {}: {}", data_->task.id, failure->message));
+    }
+    const Result<Observation> first = co_await world_.reset(seed);
     if (!first) {
       throw input_error(fmt::format("Task {} cannot be reset: {}", data_->task.id, first.failure().message));
     }

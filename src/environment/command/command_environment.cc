@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kTriesUntilAlone = 3;  // see WorkerPool
+constexpr int kLostUntilAlone = 2;  // see WorkerPool
 
 RewardResult to_reward(const ScoreAnswer& answer, bool positive_is_success) {
   const bool success = answer.success.value_or(positive_is_success && *answer.reward > 0);
@@ -52,7 +52,8 @@ Task<Result<ToolResult>> OutsideTool::call(const Json& arguments) {
     params.set("episode", episode_);
     answer = co_await worker_->ask("call", std::move(params));
   } else {
-    answer = co_await pool_->ask("call", std::move(params), owner_);
+    answer = co_await pool_->ask("call", std::move(params), pool_->lost_by(owner_));
+    if (!answer && answer.failure().reason == "process_ended") pool_->add_loss(owner_);
   }
   if (!answer) co_return answer.failure();
   co_return decode_call(*answer);
@@ -134,7 +135,7 @@ Task<Result<RewardResult>> CommandEnvironment::score(const std::optional<Failure
 
 // The place is free once the process has answered, even if the caller has given up waiting by then.
 Task<> CommandEnvironment::close() {
-  if (episode_.empty()) place_.release();
+  if (episode_.empty()) place_.release_unused();
   if (!place_) co_return;
   const std::shared_ptr<Worker> worker = place_.shared_worker();
   const std::string episode = episode_;
@@ -160,17 +161,17 @@ Task<Result<RewardResult>> OwnScoreReward::score(const EpisodeView& episode) {
 }
 
 // The answer depends on the params alone, so a process that ended under it is no reason to go without: it is
-// asked for again until it was alone in its process.
+// asked for again, at last alone in a process. The second time any will do: all of it has one deadline, and a
+// further process takes its time to start.
 Task<Result<Json>> OutsideReward::ask(const EpisodeView& episode) {
   Json params = Json::object({{"reward", name_}, {"episode", episode.record.id.to_string()}});
   params.set("task", task_to_json(episode.task));
   params.set("messages", messages_to_json(episode.messages));
   params.set("prompt_messages", static_cast<unsigned long long>(episode.prompt_messages));
   params.set("outcome", episode.record.failure ? episode.record.failure->name() : "done");
-  const std::string owner = name_ + " " + owner_name(episode.task.id, episode.record.id);
-  for (int tries = 1;; ++tries) {
-    Result<Json> answer = co_await pool_->ask("score", params, owner);
-    if (answer || answer.failure().reason != "process_ended" || tries == kTriesUntilAlone) co_return answer;
+  for (int lost = 0;; ++lost) {
+    Result<Json> answer = co_await pool_->ask("score", params, lost < kLostUntilAlone ? 0 : lost);
+    if (answer || answer.failure().reason != "process_ended" || lost == kLostUntilAlone) co_return answer;
   }
 }
 

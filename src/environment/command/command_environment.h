@@ -17,7 +17,7 @@ class OutsideTool final : public Tool {
   // Called in `worker` for `episode`.
   OutsideTool(ToolSchema schema, std::shared_ptr<Worker> worker, std::string episode)
       : schema_(std::move(schema)), worker_(std::move(worker)), episode_(std::move(episode)) {}
-  // Called in any process of `pool`, for `owner` (WorkerPool::lease).
+  // Called in any process of `pool`, for `owner` (WorkerPool::add_loss).
   OutsideTool(ToolSchema schema, std::shared_ptr<WorkerPool> pool, std::string owner)
       : schema_(std::move(schema)), pool_(std::move(pool)), owner_(std::move(owner)) {}
 

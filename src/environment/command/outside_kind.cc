@@ -22,14 +22,20 @@ class ToolEnvironment final : public Environment {
   }
 
   Task<> admit(const TaskRow& task, const EpisodeId& id) override {
-    make_tools(owner_name(task.id, id));
+    owner_ = owner_name(task.id, id);
+    lost_before_ = pool_->lost_by(owner_);
+    make_tools(owner_);
     return inner_->admit(task, id);
   }
   Task<Result<Observation>> reset(const TaskRow& task, uint64_t seed) override {
     return inner_->reset(task, seed);
   }
   Task<Result<Observation>> step(const Action& action) override { return inner_->step(action); }
-  Task<> close() override { return inner_->close(); }
+  Task<> close() override {
+    // An attempt under which no process ended: no other will be held against it.
+    if (pool_->lost_by(owner_) == lost_before_) pool_->forget(owner_);
+    return inner_->close();
+  }
   bool has_own_score() const override { return inner_->has_own_score(); }
   Task<Result<RewardResult>> score(const std::optional<Failure>& ending) override {
     return inner_->score(ending);
@@ -60,6 +66,8 @@ class ToolEnvironment final : public Environment {
   std::unique_ptr<Environment> inner_;
   const std::vector<ToolSchema>& schemas_;  // the kind's
   std::shared_ptr<WorkerPool> pool_;
+  std::string owner_;
+  int lost_before_ = 0;
   std::vector<std::unique_ptr<OutsideTool>> tools_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -42,13 +41,19 @@ WorkerLease& WorkerLease::operator=(WorkerLease&& other) noexcept {
 void WorkerLease::release() {
   const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
   const std::shared_ptr<WorkerPool> pool = std::exchange(pool_, nullptr);
-  if (worker) pool->give_back(*worker, owner_);
+  if (worker) pool->give_back(*worker, owner_, true);
+}
+
+void WorkerLease::release_unused() {
+  const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
+  const std::shared_ptr<WorkerPool> pool = std::exchange(pool_, nullptr);
+  if (worker) pool->give_back(*worker, owner_, false);
 }
 
 std::function<void()> WorkerLease::release_later() {
   Worker* worker = std::exchange(worker_, nullptr).get();
   return [worker, owner = std::move(owner_), pool = std::weak_ptr(std::exchange(pool_, nullptr))] {
-    if (const std::shared_ptr<WorkerPool> living = pool.lock()) living->give_back(*worker, owner);
+    if (const std::shared_ptr<WorkerPool> living = pool.lock()) living->give_back(*worker, owner, true);
   };
 }
 
@@ -59,7 +64,7 @@ class WorkerPool::Withdraw {
   ~Withdraw() {
     std::erase(pool_.claims_, &claim_);
     std::erase(pool_.claims_apart_, &claim_);
-    if (claim_.worker) pool_.give_back(*claim_.worker, {});
+    if (claim_.worker) pool_.give_back(*claim_.worker, {}, false);
   }
   Withdraw(const Withdraw&) = delete;
   Withdraw& operator=(const Withdraw&) = delete;
@@ -275,20 +280,22 @@ void WorkerPool::serve() {
     claim->worker = std::move(worker);
     claim->granted.set();
   }
-  for (auto next = claims_apart_.begin(); next != claims_apart_.end();) {
-    Claim* claim = *next;
+  // None passes one that must wait until a process is empty: that would never be.
+  while (!claims_apart_.empty()) {
+    Claim* claim = claims_apart_.front();
     claim->worker = pick(claim->lost);
-    if (claim->worker) claim->granted.set();
-    next = claim->worker ? claims_apart_.erase(next) : std::next(next);
+    if (!claim->worker) break;
+    claims_apart_.pop_front();
+    claim->granted.set();
   }
   start_apart();
 }
 
-void WorkerPool::give_back(Worker& worker, const std::string& owner) {
+void WorkerPool::give_back(Worker& worker, const std::string& owner, bool used) {
   --worker.load;
-  if (!worker.gone() && !worker.has_unanswered()) replaced_in_a_row_ = 0;
-  if (!owner.empty() && worker.gone()) ++lost_[owner];
-  if (!owner.empty() && !worker.gone()) lost_.erase(owner);
+  if (used && !worker.gone() && !worker.has_unanswered()) replaced_in_a_row_ = 0;
+  if (used && !owner.empty() && worker.gone()) add_loss(owner);
+  if (used && !owner.empty() && !worker.gone()) forget(owner);
   if (worker.load == 0) {
     Slot* slot = slot_of(worker);
     if (slot == nullptr) worker.finish();
@@ -298,11 +305,16 @@ void WorkerPool::give_back(Worker& worker, const std::string& owner) {
 }
 
 Task<WorkerLease> WorkerPool::lease(std::string owner) {
+  const int lost = lost_by(owner);
+  return lease(std::move(owner), lost);
+}
+
+Task<WorkerLease> WorkerPool::lease(std::string owner, int lost) {
   const std::shared_ptr<WorkerPool> self = shared_from_this();
   if (!given_up_.empty()) refuse();
   if (executor_ == nullptr) throw internal_error(section_ + " is used before it was opened.");
   // Who is always alone needs no process apart.
-  const int lost = most_beside(0, greeting_) > 1 ? lost_by(owner) : 0;
+  if (most_beside(0, greeting_) == 1) lost = 0;
   std::list<Claim*>& claims = lost > 0 ? claims_apart_ : claims_;
   if (claims.empty()) {
     if (std::shared_ptr<Worker> worker = pick(lost)) {
@@ -318,8 +330,8 @@ Task<WorkerLease> WorkerPool::lease(std::string owner) {
   co_return WorkerLease(self, std::exchange(claim.worker, nullptr), std::move(owner));
 }
 
-Task<Result<Json>> WorkerPool::ask(std::string method, Json params, std::string owner) {
-  const WorkerLease place = co_await lease(std::move(owner));
+Task<Result<Json>> WorkerPool::ask(std::string method, Json params, int lost) {
+  const WorkerLease place = co_await lease({}, lost);
   co_return co_await place.worker().ask(std::move(method), std::move(params));
 }
 

@@ -32,6 +32,8 @@ class WorkerLease {
   Worker& worker() const { return *worker_; }
   const std::shared_ptr<Worker>& shared_worker() const { return worker_; }
   void release();
+  // Likewise, of a place that nothing was asked in: it says nothing about process and owner.
+  void release_unused();
   // Lets go of the place, which stays taken until the function that is given is called. It holds nothing; it
   // must be called before the worker dies, or not at all.
   std::function<void()> release_later();
@@ -80,8 +82,14 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   // for over all attempts at it; empty: nothing that comes again. Throws Error(kResource) once the pool is
   // given up.
   Task<WorkerLease> lease(std::string owner = {});
-  // One request that needs no episode, to any process.
-  Task<Result<Json>> ask(std::string method, Json params, std::string owner = {});
+  // One request that needs no episode, to any process; apart if it has lost some already.
+  Task<Result<Json>> ask(std::string method, Json params, int lost = 0);
+
+  // For an owner of requests instead of a place: the processes that it has lost since it was forgotten. A
+  // place that is given back does all this by itself.
+  int lost_by(const std::string& owner) const;
+  void add_loss(const std::string& owner) { ++lost_[owner]; }
+  void forget(const std::string& owner) { lost_.erase(owner); }
 
   // Asks each process for what it holds; sentences about episodes and threads, for when no episode is open.
   Task<std::vector<std::string>> check_at_rest();
@@ -121,11 +129,11 @@ class WorkerPool final : public WorkerKeeper, public std::enable_shared_from_thi
   void start_apart();
   void end_when_idle(Slot& slot);
   void give_up(const std::string& reason);
-  int lost_by(const std::string& owner) const;
   int most_beside(int lost, const Greeting& greeting) const;
   std::shared_ptr<Worker> pick(int lost);
   void serve();
-  void give_back(Worker& worker, const std::string& owner);
+  Task<WorkerLease> lease(std::string owner, int lost);
+  void give_back(Worker& worker, const std::string& owner, bool used);
   void bury(std::shared_ptr<Worker> worker);
   [[noreturn]] void refuse() const;
 

@@ -1,5 +1,6 @@
 #include "environment/command/worker_pool.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -194,6 +195,58 @@ CO_TEST_SIMULATED(WorkerPool, WhoEndsItsProcessAtEveryAttemptCostsAnybodyElseTwo
     EXPECT_EQ(world.launcher->running(), processes);
     EXPECT_EQ(world.totals->broken, 0);
   }
+}
+
+// One attempt of requests without an episode: the first is answered, the second ends its process.
+Task<> good_then_crash(WorkerPool* pool, std::string owner) {
+  EXPECT_TRUE((co_await pool->ask("ping", Json(), pool->lost_by(owner))).ok());
+  const WorkerLease place = co_await pool->lease(owner);
+  place.worker().kill("planted");
+  EXPECT_FALSE((co_await place.worker().ask("ping", Json())).ok());
+}
+
+CO_TEST_SIMULATED(WorkerPool, AGoodRequestBetweenDoesNotHideWhoEndsItsProcess) {
+  World world(options_for(1));
+  co_await world.pool->open();
+  const WorkerLease bystander = co_await world.pool->lease("bystander");
+  co_await good_then_crash(world.pool.get(), "tool");
+  EXPECT_TRUE(bystander.worker().gone());
+  const WorkerLease again = co_await world.pool->lease("another");
+  for (int attempt = 2; attempt < 5; ++attempt) {
+    co_await good_then_crash(world.pool.get(), "tool");
+    EXPECT_EQ(world.pool->lost_by("tool"), attempt);
+    EXPECT_FALSE(again.worker().gone());
+  }
+}
+
+CO_TEST_SIMULATED(WorkerPool, WhoMustBeAloneIsNotPassedForEver) {
+  World world(options_for(1));
+  co_await world.pool->open();
+  world.pool->add_loss("alone");
+  world.pool->add_loss("alone");
+  bool granted = false;
+  const auto wait = [](WorkerPool* pool, bool* granted) -> Task<int> {
+    const WorkerLease place = co_await pool->lease("alone");
+    EXPECT_EQ(place.worker().load, 1);
+    *granted = true;
+    co_return 0;
+  };
+  // Others come and overlap for as long as it waits.
+  const auto roll = [](WorkerPool* pool, const bool* granted, int first) -> Task<int> {
+    co_await sleep_for(seconds(first));
+    int rounds = 0;
+    for (; !*granted && rounds < 50; ++rounds) {
+      const std::string owner = fmt::format("{} {}", first, rounds);
+      pool->add_loss(owner);
+      const WorkerLease place = co_await pool->lease(owner);
+      co_await sleep_for(seconds(3));
+    }
+    co_return rounds;
+  };
+  std::vector<Task<int>> tasks;
+  for (int first = 0; first < 3; ++first) tasks.push_back(roll(world.pool.get(), &granted, first));
+  tasks.push_back(wait(world.pool.get(), &granted));
+  for (const int rounds : co_await collect_all(std::move(tasks))) EXPECT_LT(rounds, 5);
 }
 
 CO_TEST_SIMULATED(WorkerPool, WhoeverLostNothingIsServedByOtherProcesses) {
