@@ -68,7 +68,12 @@ struct RealExecutor::Loop {
 };
 
 RealExecutor::RealExecutor() : loop_(std::make_unique<Loop>()) {}
-RealExecutor::~RealExecutor() = default;
+// What unrun work owns may hold timers and descriptors of the loop, and post as it is destroyed.
+RealExecutor::~RealExecutor() {
+  for (loop_->take_arrivals(); !loop_->ready.empty(); loop_->take_arrivals()) {
+    const std::deque<Work> unrun = std::exchange(loop_->ready, {});
+  }
+}
 
 boost::asio::io_context& RealExecutor::io_context() { return loop_->context; }
 

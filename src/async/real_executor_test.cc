@@ -96,5 +96,26 @@ TEST(RealExecutor, UnrunWorkIsDestroyedWithIt) {
   EXPECT_EQ(owned.use_count(), 1);
 }
 
+TEST(RealExecutor, UnrunWorkMayHoldTimersAndPostAsItIsDestroyed) {
+  bool destroyed = false;
+  {
+    RealExecutor executor;
+    struct Posts {
+      Executor& executor;
+      bool& destroyed;
+      ~Posts() {
+        executor.post([timer = executor.post_at(executor.now(), [] {}), &destroyed = destroyed] {
+          destroyed = false;  // never run
+        });
+        destroyed = true;
+      }
+    };
+    auto posts = std::make_unique<Posts>(executor, destroyed);
+    executor.post([timer = executor.post_at(executor.now() + std::chrono::hours(1), [] {}),
+                   posts = std::move(posts)] {});
+  }
+  EXPECT_TRUE(destroyed);
+}
+
 }  // namespace
 }  // namespace stoker

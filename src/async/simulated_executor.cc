@@ -25,7 +25,10 @@ std::vector<StuckTask> stuck_tasks(const IntrusiveList<TaskRecord>& tasks) {
 SimulatedExecutor::SimulatedExecutor(uint64_t seed, const SimulationOptions& options)
     : seed_(seed), options_(options), choices_({.run_seed = seed, .purpose = RandomPurpose::kSchedule}) {}
 
-SimulatedExecutor::~SimulatedExecutor() = default;
+// What unrun work owns may hold timers, and post as it is destroyed.
+SimulatedExecutor::~SimulatedExecutor() {
+  while (!ready_.empty()) const std::vector<Work> unrun = std::exchange(ready_, {});
+}
 
 void SimulatedExecutor::arm(Timer& timer, TimePoint time) {
   timer.executor_ = this;
