@@ -1,5 +1,7 @@
 #include "async/real_executor.h"
 
+#include <chrono>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 
 #include "async/run.h"
 #include "async/scope.h"
+#include "async/simulated_executor.h"
 #include "async/sleep.h"
 
 namespace stoker {
@@ -96,25 +99,32 @@ TEST(RealExecutor, UnrunWorkIsDestroyedWithIt) {
   EXPECT_EQ(owned.use_count(), 1);
 }
 
-TEST(RealExecutor, UnrunWorkMayHoldTimersAndPostAsItIsDestroyed) {
+// Destroys `executor` with work that was never run.
+void expect_unrun_work_may_arm_and_post(std::unique_ptr<Executor> executor) {
   bool destroyed = false;
-  {
-    RealExecutor executor;
-    struct Posts {
-      Executor& executor;
-      bool& destroyed;
-      ~Posts() {
-        executor.post([timer = executor.post_at(executor.now(), [] {}), &destroyed = destroyed] {
-          destroyed = false;  // never run
-        });
-        destroyed = true;
-      }
-    };
-    auto posts = std::make_unique<Posts>(executor, destroyed);
-    executor.post([timer = executor.post_at(executor.now() + std::chrono::hours(1), [] {}),
-                   posts = std::move(posts)] {});
-  }
+  struct Posts {
+    Executor& executor;
+    bool& destroyed;
+    ~Posts() {
+      executor.post([timer = executor.post_at(executor.now(), [] {}), &destroyed = destroyed] {
+        destroyed = false;  // never run
+      });
+      destroyed = true;
+    }
+  };
+  auto posts = std::make_unique<Posts>(*executor, destroyed);
+  executor->post([timer = executor->post_at(executor->now() + std::chrono::hours(1), [] {}),
+                  posts = std::move(posts)] {});
+  executor.reset();
   EXPECT_TRUE(destroyed);
+}
+
+TEST(RealExecutor, UnrunWorkMayHoldTimersAndPostAsItIsDestroyed) {
+  expect_unrun_work_may_arm_and_post(std::make_unique<RealExecutor>());
+}
+
+TEST(SimulatedExecutor, UnrunWorkMayHoldTimersAndPostAsItIsDestroyed) {
+  expect_unrun_work_may_arm_and_post(std::make_unique<SimulatedExecutor>(1));
 }
 
 }  // namespace

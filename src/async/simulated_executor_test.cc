@@ -156,26 +156,5 @@ TEST(SimulatedExecutor, DrawsAreSeededAndBounded) {
   EXPECT_NE(first, third);
 }
 
-TEST(SimulatedExecutor, UnrunWorkMayHoldTimersAndPostAsItIsDestroyed) {
-  bool destroyed = false;
-  {
-    SimulatedExecutor executor(1);
-    struct Posts {
-      Executor& executor;
-      bool& destroyed;
-      ~Posts() {
-        executor.post([timer = executor.post_at(executor.now(), [] {}), &destroyed = destroyed] {
-          destroyed = false;  // never run
-        });
-        destroyed = true;
-      }
-    };
-    auto posts = std::make_unique<Posts>(executor, destroyed);
-    executor.post([timer = executor.post_at(executor.now() + std::chrono::hours(1), [] {}),
-                   posts = std::move(posts)] {});
-  }
-  EXPECT_TRUE(destroyed);
-}
-
 }  // namespace
 }  // namespace stoker
