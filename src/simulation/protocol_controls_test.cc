@@ -50,7 +50,6 @@ TEST(ProtocolControls, C3_TheMeanLagIsWhatIsOutstanding) {
     const SimulationResult result = simulate(scenario);
     EXPECT_NEAR(result.outstanding_mean, depth, 1e-9) << "nothing but the depth keeps groups back";
     EXPECT_LT(little_difference(result, depth), 0.05);
-    EXPECT_GT(little_difference(result, depth + 1), little_difference(result, depth) - 1e-9);
   }
   SimulationResult late{.lag_mean = 2.2, .outstanding_mean = 2};
   EXPECT_NEAR(little_difference(late, 2), 0.1, 1e-12);
