@@ -1,10 +1,11 @@
 """The pipes to Stoker, kept out of user code's reach."""
 
+import collections
 import os
 import sys
 import threading
 import time
-from typing import Optional, Tuple
+from typing import Deque, Optional, Tuple
 
 from . import protocol
 
@@ -38,9 +39,9 @@ class LineReader:
     def __init__(self, source: int, limit: int = protocol.LINE_BYTES) -> None:
         self._source = source
         self._limit = limit
-        self._rest = bytearray()
-        self._scanned = 0
-        self._skipping = False
+        self._lines: Deque[bytes] = collections.deque()  # whole ones, without their line feeds
+        self._rest = bytearray()  # of a line whose end has not come
+        self._skipping = False  # the next line is the end of one that was too long
         self.ended = False
 
     def fileno(self) -> int:
@@ -51,35 +52,31 @@ class LineReader:
 
         In place of a line that is too long comes a WireError, once.
         """
-        while True:
-            end = self._rest.find(b"\n", self._scanned)
-            if end < 0:
-                self._scanned = len(self._rest)
-                if self._scanned >= self._limit:
-                    self._rest.clear()
-                    self._scanned = 0
-                    if not self._skipping:
-                        self._skipping = True
-                        raise self._too_large()
-                return None
-            line = bytes(self._rest[:end])
-            del self._rest[: end + 1]
-            self._scanned = 0
+        while self._lines:
+            line = self._lines.popleft()
             if self._skipping:
                 self._skipping = False
-                continue
-            if end >= self._limit:
+            elif len(line) >= self._limit:
                 raise self._too_large()
-            if line.strip():
+            elif line and not line.isspace():
                 return line
+        if len(self._rest) >= self._limit:
+            self._rest.clear()
+            if not self._skipping:
+                self._skipping = True
+                raise self._too_large()
+        return None
 
     def read(self) -> None:
         """Reads what is there, waiting for the first byte."""
         data = os.read(self._source, 1 << 16)
-        if data:
-            self._rest += data
-        else:
-            self.ended = True
+        self.ended = not data
+        first, *others = data.split(b"\n")
+        self._rest += first
+        if others:
+            self._lines.append(bytes(self._rest))
+            self._lines.extend(others[:-1])
+            self._rest = bytearray(others[-1])
 
     def _too_large(self) -> protocol.WireError:
         return protocol.protocol_error("too_large", "A line is longer than %d bytes." % self._limit)
@@ -97,7 +94,9 @@ class LineWriter:
 
     def __init__(self, sink: int) -> None:
         self._sink = sink
-        self._room = threading.Condition()  # guards all that follows; told of every change of it
+        self._lock = threading.RLock()  # guards all that follows
+        self._room = threading.Condition(self._lock)  # told when lines were taken or writing ended
+        self._work = threading.Condition(self._lock)  # told when lines are left to the own thread, and nothing else
         self._lines = bytearray()
         self._since = 0.0  # when the first of them came
         self._collector: Optional[int] = None  # the thread whose lines wait for each other
@@ -107,7 +106,7 @@ class LineWriter:
         self.broken = False
 
     def write(self, line: bytes) -> None:
-        with self._room:
+        with self._lock:
             collects = self._collector == threading.get_ident()
             while not collects and self._writing and len(self._lines) > self._MOST_BYTES and not self.broken:
                 self._room.wait()
@@ -124,7 +123,7 @@ class LineWriter:
 
         So an answer to many short requests costs one system call, and the calling thread is never held up in `write`.
         """
-        with self._room:
+        with self._lock:
             self._collector = threading.get_ident()
 
     @property
@@ -139,7 +138,7 @@ class LineWriter:
 
     def flush(self) -> None:
         """Writes what waits, unless another thread does so already."""
-        with self._room:
+        with self._lock:
             if self._writing:
                 return
             self._writing = True
@@ -148,28 +147,28 @@ class LineWriter:
         except BaseException:
             self._end_writing()
             raise
-        with self._room:
+        with self._lock:
             if not self._lines or self.broken:
                 self._end_writing()
                 return
             # More came meanwhile, and the calling thread has other work.
             self._left = True
-            self._room.notify_all()
+            self._work.notify()
             if self._own is None:
                 self._own = threading.Thread(target=self._write_what_is_left, name="writer", daemon=True)
                 self._own.start()
 
     def close(self, grace_seconds: float = 0) -> None:
         """Drops what is to come, and what still waits after that time."""
-        with self._room:
+        with self._lock:
             self._room.wait_for(lambda: self.broken or not self._lines and not self._writing, grace_seconds)
             self.broken = True
             self._room.notify_all()
 
     def _write_what_is_left(self) -> None:
         while True:
-            with self._room:
-                self._room.wait_for(lambda: self._left)
+            with self._lock:
+                self._work.wait_for(lambda: self._left)
                 if not self._lines or self.broken:
                     self._left = False
                     self._end_writing()
@@ -177,12 +176,12 @@ class LineWriter:
             self._write_lines()
 
     def _end_writing(self) -> None:
-        with self._room:
+        with self._lock:
             self._writing = False
             self._room.notify_all()
 
     def _write_lines(self) -> None:
-        with self._room:
+        with self._lock:
             lines, self._lines = self._lines, bytearray()
             self._room.notify_all()
         view = memoryview(lines)

@@ -119,6 +119,11 @@ def as_messages(value: Any) -> List[Message]:
     """Messages from a text, a message or a list of both; TypeError for anything else."""
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
+    if isinstance(value, (list, tuple)):
+        messages: List[Message] = []
+        for part in value:
+            messages += as_messages(part)
+        return messages
     if isinstance(value, (dict, Mapping)):  # the former is what is nearly always there, and quicker told
         message = dict(value)
         if message.get("role") not in ("system", "user", "assistant", "tool"):
@@ -127,6 +132,4 @@ def as_messages(value: Any) -> List[Message]:
         if not isinstance(content, (str, list)) and not (content is None and message.get("tool_calls")):
             raise TypeError("the content of a message is of type %s" % type(content).__name__)
         return [message]
-    if isinstance(value, (list, tuple)):
-        return [message for part in value for message in as_messages(part)]
     raise TypeError("expected a text or messages, found %s" % type(value).__name__)

@@ -1,13 +1,15 @@
 """Which thread reads, what counts as quick, and lines that are written together."""
 
 import os
+import random
 import threading
 import unittest
 from unittest import mock
 
 import support  # noqa: F401
 from stoker_env import reading
-from stoker_env.output import LineWriter
+from stoker_env.output import LineReader, LineWriter
+from stoker_env.protocol import WireError
 from stoker_env.workers import Pace
 
 
@@ -122,6 +124,47 @@ class PaceTest(unittest.TestCase):
         self.assertFalse(pace.is_quick)
 
 
+class LineReaderTest(unittest.TestCase):
+    def lines(self, pieces, limit):
+        """What a reader gives of a stream that comes in pieces; None in place of a line that is too long."""
+        source, sink = os.pipe()
+        try:
+            reader = LineReader(source, limit)
+            lines = []
+            for piece in pieces + [b""]:
+                if piece:
+                    os.write(sink, piece)
+                else:
+                    os.close(sink)
+                reader.read()
+                while True:
+                    try:
+                        line = reader.next_line()
+                    except WireError as error:
+                        self.assertEqual(error.reason, "too_large")
+                        line = b"too long"
+                    if line is None:
+                        break
+                    lines.append(line)
+            self.assertTrue(reader.ended)
+            return lines
+        finally:
+            os.close(source)
+
+    def test_gives_the_same_lines_however_they_come(self):
+        draw = random.Random(1)
+        for _ in range(300):
+            limit = draw.choice([4, 9, 40])
+            words = [draw.choice([b"", b" ", b"\t\r", b"a" * draw.randrange(60)]) for _ in range(draw.randrange(8))]
+            stream = b"\n".join(words)
+            expected = [b"too long" if len(word) >= limit else word for word in words[:-1]]
+            # A last line without its line feed counts only where it is too long already.
+            expected += [b"too long"] if words and len(words[-1]) >= limit else []
+            cuts = sorted(draw.choices(range(len(stream) + 1), k=draw.randrange(6)))
+            pieces = [stream[a:b] for a, b in zip([0] + cuts, cuts + [len(stream)]) if a < b]
+            self.assertEqual(self.lines(pieces, limit), [line for line in expected if line.strip()])
+
+
 class LineWriterTest(unittest.TestCase):
     def setUp(self):
         self.source, sink = os.pipe()
@@ -188,6 +231,26 @@ class LineWriterTest(unittest.TestCase):
             received += self.read()
         stuck.join()
         self.assertEqual(bytes(received), b"x" * 300_000 + b"\n1\n")
+
+    def test_the_own_thread_sleeps_while_others_write(self):
+        self.test_a_full_pipe_holds_up_one_thread_and_close_none()  # what starts it
+        path = "/proc/self/task/%d/status" % self.writer._own.native_id
+
+        def switches():
+            with open(path) as status:
+                return next(line for line in status if line.startswith("voluntary_ctxt_switches"))
+
+        while self.writer._left or self.writer._writing:
+            pass
+        before = None
+        while before != switches():  # until it is asleep
+            before = switches()
+            threading.Event().wait(0.05)
+        for _ in range(100):
+            self.writer.write(b"1\n")
+            threading.Event().wait(0.0005)
+        self.assertEqual(switches(), before)
+        self.assertEqual(self.read(), b"1\n" * 100)
 
     def test_a_write_that_raises_silences_nobody(self):
         with mock.patch("os.write", side_effect=MemoryError):
