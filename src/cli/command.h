@@ -47,6 +47,7 @@ struct GenerateArguments {
   std::filesystem::path model;
   std::string prompt;  // one user message; empty: a chat on the terminal or messages from standard input
   std::string system;
+  std::string chat_template;  // a Jinja file or "chatml" in place of the model's own
   std::string compute_type = "float32";
   double temperature = 1.0;
   double top_p = 1.0;
@@ -68,6 +69,7 @@ struct GenerateArguments {
 struct ScoreArguments {
   std::filesystem::path model;
   std::filesystem::path input;  // JSON Lines; empty: standard input
+  std::string chat_template;    // as of GenerateArguments
   std::string compute_type = "float32";
   double temperature = 1.0;
   int threads = 0;

@@ -48,6 +48,8 @@ void add_generate(CLI::App& verb, GenerateArguments& arguments) {
   verb.add_option("MODEL", arguments.model, "Model directory or GGUF file")->required();
   verb.add_option("--prompt", arguments.prompt, "One user message; without it, a chat on standard input");
   verb.add_option("--system", arguments.system, "System message");
+  verb.add_option("--chat-template", arguments.chat_template,
+                  "A Jinja file, or chatml, in place of the model's own");
   verb.add_option("--compute-type", arguments.compute_type,
                   "float32, or bfloat16: half the memory, faster on large models");
   verb.add_option("--temperature", arguments.temperature, "0 is greedy");
@@ -80,6 +82,8 @@ void add_generate(CLI::App& verb, GenerateArguments& arguments) {
 void add_score(CLI::App& verb, ScoreArguments& arguments) {
   verb.add_option("MODEL", arguments.model, "Model directory or GGUF file")->required();
   verb.add_option("FILE", arguments.input, "Input; standard input without it");
+  verb.add_option("--chat-template", arguments.chat_template,
+                  "A Jinja file, or chatml, in place of the model's own");
   verb.add_option("--compute-type", arguments.compute_type, "float32 or bfloat16");
   verb.add_option("--temperature", arguments.temperature, "Logits are divided by it");
   verb.add_option("--threads", arguments.threads, "Compute threads, 0 is one a core")

@@ -16,12 +16,12 @@
 #include "cli/command.h"
 #include "cli/generate_batch.h"
 #include "cli/model_path.h"
+#include "cli/model_renderer.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
 #include "engine/request_check.h"
 #include "model/gguf_tokenizer.h"
 #include "text/detokenizer.h"
-#include "text/make_renderer.h"
 #include "text/tool_call_parser.h"
 
 namespace stoker {
@@ -60,8 +60,9 @@ class Chat {
       : arguments_(arguments),
         compute_(compute_threads(arguments.threads)),
         tokenizer_(load_tokenizer(arguments.model)),
-        renderer_(make_renderer(arguments.model, tokenizer_,
-                                {.default_system_prompt = arguments.system, .list_tools = false})),
+        renderer_(make_model_renderer(
+            arguments.model, chosen_chat_template(arguments.chat_template, "--chat-template"), tokenizer_,
+            {.default_system_prompt = arguments.system, .list_tools = false})),
         engine_(executor, compute_, load_weights(arguments.model, *tokenizer_),
                 {.compute_type = compute_type(arguments.compute_type),
                  .vocabulary_size = tokenizer_->vocabulary_size(),

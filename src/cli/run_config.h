@@ -17,11 +17,17 @@ namespace stoker {
 
 struct ModelConfigSection {
   std::string path;
+  std::string chat_template;
   std::string compute_type = "float32";
 
   template <typename V>
   void for_each_field(V& visit) {
-    visit("path", path, "Model directory with config.json, model.safetensors and tokenizer.json.");
+    visit("path", path,
+          "Model directory with config.json, model.safetensors and tokenizer.json, or a GGUF file.");
+    visit(
+        "chat_template", chat_template,
+        "In place of the model's own chat template: a Jinja file, or chatml. Models that the run writes have "
+        "it.");
     visit(
         "compute_type", compute_type,
         "In what weights, keys and values are computed with, by the sampler and the learner alike; sums and "

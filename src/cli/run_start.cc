@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/model_renderer.h"
 #include "model/gguf_tokenizer.h"
 #include "model/model_directory.h"
 #include "observe/metrics_server.h"
@@ -24,16 +25,22 @@ RunFolder::Existing existing_policy(const RunFileArguments& arguments) {
   return arguments.overwrite ? RunFolder::Existing::kOverwrite : RunFolder::Existing::kRefuse;
 }
 
-// The run folder keeps the tokenizer that its model came with; that of a GGUF file as a tokenizer.json.
-void keep_tokenizer(const fs::path& model, const fs::path& folder) {
-  if (is_gguf_path(model)) {
-    GgufFile file(model);
+// The run folder keeps what its model came with beside the weights, for the models that the run writes: that
+// of a GGUF file in the files of a model directory, and the run's own chat template.
+void keep_tokenizer(const ModelConfigSection& model, const fs::path& folder) {
+  fs::remove(folder / "chat_template.jinja");  // of a run that is resumed with another
+  if (is_gguf_path(model.path)) {
+    GgufFile file(model.path);
     Json tokenizer = gguf_vocabulary_json(read_gguf_vocabulary(file), file.name());
     write_file_atomic(folder / "tokenizer.json", tokenizer.dump() + "\n");
-    return;
+    write_file_atomic(folder / "tokenizer_config.json", gguf_tokenizer_config(file).dump_pretty() + "\n");
+  } else {
+    copy_tokenizer(model.path, folder);
+    const fs::path generation = fs::path(model.path) / "generation_config.json";
+    if (fs::exists(generation)) write_file_atomic(folder / "generation_config.json", read_file(generation));
   }
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-    if (fs::exists(model / name)) write_file_atomic(folder / name, read_file(model / name));
+  if (const auto chosen = chosen_chat_template(model.chat_template, "model.chat_template")) {
+    write_file_atomic(folder / "chat_template.jinja", chosen->source(false));
   }
 }
 
@@ -79,7 +86,7 @@ RunFolder open_run_folder(const RunFileArguments& arguments, const RunFile& file
   RunFolder folder(file.config.output, existing_policy(arguments));
   open_log_file(folder.log_file());
   folder.save_configuration(file.resolved);
-  keep_tokenizer(file.config.model.path, folder.path());
+  keep_tokenizer(file.config.model, folder.path());
   return folder;
 }
 
@@ -87,15 +94,8 @@ RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const
   // A port that another program has is told before a folder is made.
   if (const int port = file.config.metrics_port; port != 0) MetricsServer(static_cast<uint16_t>(port));
   RunFolder folder = open_run_folder(arguments, file);
-  // What a run that begins with a GGUF file writes are model directories all the same.
-  const fs::path model = file.config.model.path;
-  const fs::path tokenizer_source = is_gguf_path(model) ? folder.path() : model;
-  CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, tokenizer_source);
-  RunStart start{.folder = folder,
-                 .checkpoints = checkpoints,
-                 .tokenizer_source = tokenizer_source,
-                 .state = {},
-                 .checkpoint = std::nullopt};
+  CheckpointStore checkpoints(folder.checkpoints(), file.config.checkpoint.keep_last, folder.path());
+  RunStart start{.folder = folder, .checkpoints = checkpoints, .state = {}, .checkpoint = std::nullopt};
   start.state.phase = phase;
   if (arguments.resume) {
     start.checkpoint = checkpoints.newest();

@@ -14,9 +14,11 @@ namespace stoker {
 struct RunStart {
   RunFolder folder;
   CheckpointStore checkpoints;
-  std::filesystem::path tokenizer_source;  // the folder whose tokenizer the models written here get
-  TrainState state;                        // fresh, or of the checkpoint
-  std::optional<Checkpoint> checkpoint;    // of a resumed run
+  TrainState state;                      // fresh, or of the checkpoint
+  std::optional<Checkpoint> checkpoint;  // of a resumed run
+
+  // The folder whose tokenizer the models written here get.
+  const std::filesystem::path& tokenizer_source() const { return folder.path(); }
 
   std::optional<int64_t> resume_step() const {
     return checkpoint ? std::optional<int64_t>(state.step) : std::nullopt;
@@ -28,9 +30,9 @@ struct RunStart {
 void check_run_folder(const RunFileArguments& arguments, const RunConfig& config);
 
 // Creates or opens the run folder as the flags say, opens its log, and writes the resolved configuration and
-// the tokenizer's files (a GGUF file's as tokenizer.json) into it. Under --resume the newest whole checkpoint
-// is found; a run folder without one starts from the beginning, with a warning, and a run file that differs
-// from the run's is told.
+// the tokenizer's files (a GGUF file's as those of a model directory) into it. Under --resume the newest
+// whole checkpoint is found; a run folder without one starts from the beginning, with a warning, and a run
+// file that differs from the run's is told.
 RunStart start_run(const RunFileArguments& arguments, const RunFile& file, const std::string& phase);
 
 // Creates the run folder of a verb without checkpoints, opens its log and writes configuration and tokenizer

@@ -13,10 +13,10 @@
 #include "cli/command.h"
 #include "cli/json_rows.h"
 #include "cli/model_path.h"
+#include "cli/model_renderer.h"
 #include "cli/session.h"
 #include "engine/native_engine.h"
 #include "model/gguf_tokenizer.h"
-#include "text/make_renderer.h"
 #include "text/post_processor.h"
 
 namespace stoker {
@@ -67,7 +67,9 @@ class Scoring {
   // Made when the first chat comes: models without a chat template score texts and tokens.
   const Renderer& renderer() {
     if (renderer_ == nullptr) {
-      renderer_ = make_renderer(arguments_.model, tokenizer_, {.list_tools = false});
+      renderer_ = make_model_renderer(arguments_.model,
+                                      chosen_chat_template(arguments_.chat_template, "--chat-template"),
+                                      tokenizer_, {.list_tools = false});
     }
     return *renderer_;
   }

@@ -11,10 +11,10 @@
 #include "async/run.h"
 #include "base/error.h"
 #include "cli/model_path.h"
+#include "cli/model_renderer.h"
 #include "model/gguf_tokenizer.h"
 #include "model/model_directory.h"
 #include "observe/progress_bar.h"
-#include "text/make_renderer.h"
 
 namespace stoker {
 namespace {
@@ -74,8 +74,9 @@ Session::Session(const RunConfig& config)
       blocking_({.threads = 4, .name = "blocking"}),
       world_({.threads = 16, .name = "world", .abandon_after = std::chrono::seconds(2)}),
       tokenizer_(load_tokenizer(checked_model_path(config))),
-      renderer_(make_renderer(
-          config.model.path, tokenizer_,
+      renderer_(make_model_renderer(
+          config.model.path, chosen_chat_template(config.model.chat_template, "model.chat_template"),
+          tokenizer_,
           {.default_system_prompt = config.agent.system_prompt, .list_tools = config.agent.list_tools})),
       weights_(load_weights(config.model.path, *tokenizer_)),
       environment_(with_outside(make_environment_kind(config.environment), config.tools, config.reward)),

@@ -92,7 +92,7 @@ int run_sft(const RunFileArguments& arguments, InterruptWatch& interrupts) {
 
   WeightsPtr weights = run(session.executor(), learner.snapshot());
   write_folder_atomic(start.folder.model(), [&](const std::filesystem::path& folder) {
-    save_model(folder, *weights, start.tokenizer_source);
+    save_model(folder, *weights, start.tokenizer_source());
   });
   if (summary.converged) fmt::print("stop_loss reached\n");
   fmt::print("model                       {}\n", start.folder.model().string());

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "model/gguf_tokenizer.h"
+#include "model/model_directory.h"
 #include "text/jinja/json_values.h"
 #include "text/json_text.h"
 #include "text/template_renderer.h"
@@ -66,9 +67,11 @@ jinja::CivilTime parse_date(const std::string& text) {
 }
 
 ChatTemplate load_template(const TextRenderArguments& arguments) {
-  ChatTemplate chat_template = ChatTemplate::load(arguments.chat_template);
-  if (chat_template.special_tokens().empty() && std::filesystem::is_directory(arguments.tokenizer))
-    chat_template.set_special_tokens(load_special_tokens(arguments.tokenizer));
+  std::optional<ChatTemplate> gguf;
+  if (is_gguf_path(arguments.chat_template)) gguf = load_chat_template(arguments.chat_template);
+  ChatTemplate chat_template = gguf ? *std::move(gguf) : ChatTemplate::load(arguments.chat_template);
+  if (chat_template.special_tokens().empty())
+    chat_template.set_special_tokens(load_special_tokens_of_model(arguments.tokenizer));
   return chat_template;
 }
 

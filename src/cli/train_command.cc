@@ -268,7 +268,7 @@ class TrainingRun {
 
   void save_model(const WeightsPtr& weights) const {
     write_folder_atomic(start_.folder.model(), [&](const std::filesystem::path& folder) {
-      stoker::save_model(folder, *weights, start_.tokenizer_source);
+      stoker::save_model(folder, *weights, start_.tokenizer_source());
     });
   }
 

@@ -22,6 +22,12 @@ std::filesystem::path gguf_of_folder(const std::filesystem::path& folder) {
   return found.empty() ? std::filesystem::path() : found.front();
 }
 
+// The GGUF file that the tokenizer of `path` comes from; empty where it comes from other files.
+std::filesystem::path gguf_of(const std::filesystem::path& path) {
+  if (path.extension() == ".gguf") return path;
+  return std::filesystem::is_directory(path) ? gguf_of_folder(path) : std::filesystem::path();
+}
+
 TokenizerPtr load_gguf_tokenizer(const std::filesystem::path& path) {
   GgufFile file(path);
   return Tokenizer::from_json(gguf_vocabulary_json(read_gguf_vocabulary(file), file.name()), file.name());
@@ -51,13 +57,54 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   return vocabulary;
 }
 
-TokenizerPtr load_tokenizer(const std::filesystem::path& path) {
-  if (path.extension() == ".gguf") return load_gguf_tokenizer(path);
-  if (std::filesystem::is_directory(path)) {
-    std::filesystem::path file = gguf_of_folder(path);
-    if (!file.empty()) return load_gguf_tokenizer(file);
+Json gguf_tokenizer_config(const GgufFile& file) {
+  Json config = Json::object();
+  const auto tokens = file.require(file.find_strings("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens");
+  for (const auto& [name, key] : {std::pair("bos_token", "tokenizer.ggml.bos_token_id"),
+                                  std::pair("eos_token", "tokenizer.ggml.eos_token_id"),
+                                  std::pair("unk_token", "tokenizer.ggml.unknown_token_id"),
+                                  std::pair("pad_token", "tokenizer.ggml.padding_token_id")}) {
+    const std::optional<int64_t> id = file.find_int(key);
+    if (id && *id >= 0 && *id < std::ssize(tokens)) config.set(name, std::string(tokens[*id]));
   }
-  return Tokenizer::load(path);
+  Json::Array templates;
+  const auto add = [&](std::string_view name, std::string_view key) {
+    const std::optional<std::string_view> source = file.find_string(key);
+    if (!source) return;
+    templates.push_back(Json::object({{"name", std::string(name)}, {"template", std::string(*source)}}));
+  };
+  add("default", "tokenizer.chat_template");
+  for (std::string_view name :
+       file.find_strings("tokenizer.chat_templates").value_or(std::vector<std::string_view>())) {
+    if (name != "default") add(name, fmt::format("tokenizer.chat_template.{}", name));
+  }
+  if (templates.size() == 1 && templates[0].at("name").as_string() == "default") {
+    config.set("chat_template", templates[0].at("template"));
+  } else if (!templates.empty()) {
+    config.set("chat_template", std::move(templates));
+  }
+  return config;
+}
+
+TokenizerPtr load_tokenizer(const std::filesystem::path& path) {
+  const std::filesystem::path file = gguf_of(path);
+  return file.empty() ? Tokenizer::load(path) : load_gguf_tokenizer(file);
+}
+
+std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& path) {
+  if (const std::filesystem::path gguf = gguf_of(path); !gguf.empty()) {
+    const GgufFile file(gguf);
+    const Json config = gguf_tokenizer_config(file);
+    if (config.find("chat_template") == nullptr) return std::nullopt;
+    return ChatTemplate::from_json(config, file.name());
+  }
+  if (!ChatTemplate::is_in(path)) return std::nullopt;
+  return ChatTemplate::load(path);
+}
+
+SpecialTokenNames load_special_tokens_of_model(const std::filesystem::path& path) {
+  const std::filesystem::path gguf = gguf_of(path);
+  return gguf.empty() ? load_special_tokens(path) : special_tokens_of(gguf_tokenizer_config(GgufFile(gguf)));
 }
 
 }  // namespace stoker

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "model/gguf.h"
+#include "text/chat_template.h"
 #include "text/gguf_vocabulary.h"
 #include "text/tokenizer.h"
 
@@ -12,8 +14,18 @@ namespace stoker {
 // and key.
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file);
 
+// What transformers keeps in tokenizer_config.json, of a GGUF file's metadata: "chat_template" (a list of
+// named ones where it has several) and the special tokens' texts, as far as they are there.
+Json gguf_tokenizer_config(const GgufFile& file);
+
 // The tokenizer at `path`, whatever its format: a GGUF file, a folder that holds one and no other tokenizer,
 // or what Tokenizer::load takes. Throws Error(kInput) naming the file, the place and the remedy.
 TokenizerPtr load_tokenizer(const std::filesystem::path& path);
+
+// The chat template of the model at `path`, a GGUF file, a folder that holds one and no other tokenizer, or a
+// model directory; nothing for a model without one.
+std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& path);
+// The special tokens of such a model, as templates know them.
+SpecialTokenNames load_special_tokens_of_model(const std::filesystem::path& path);
 
 }  // namespace stoker

@@ -13,6 +13,7 @@
 namespace stoker {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -43,6 +44,50 @@ GgufBuilder byte_level_gguf(const char* pre) {
   builder.add_strings("tokenizer.ggml.merges", {"a b"});
   builder.add_uint("tokenizer.ggml.eos_token_id", 257);
   return builder;
+}
+
+std::string rendered(const ChatTemplate& chat_template, const std::vector<ToolSchema>& tools = {}) {
+  const std::vector<Message> messages = {{.role = Role::kUser, .content = "hi"}};
+  return chat_template.render({.messages = chat_messages(messages), .tools = chat_tools(tools)})
+      ->text.bytes();
+}
+
+TEST(GgufTokenizer, ReadsTheChatTemplate) {
+  TestFolder folder;
+  GgufBuilder builder = byte_level_gguf("qwen2");
+  const std::filesystem::path path = folder.write("model.gguf", builder.build());
+  EXPECT_FALSE(load_chat_template(path).has_value());
+
+  builder.add_string("tokenizer.chat_template", "{{ eos_token }}{{ messages[0].content }}{{ bos_token }}");
+  folder.write("model.gguf", builder.build());
+  EXPECT_EQ(rendered(*load_chat_template(path)), "<|im_end|>hi");
+  EXPECT_EQ(rendered(*load_chat_template(folder.path())), "<|im_end|>hi");
+  EXPECT_EQ(gguf_tokenizer_config(GgufFile(path)).dump(),
+            R"({"eos_token":"<|im_end|>","chat_template":)"
+            R"("{{ eos_token }}{{ messages[0].content }}{{ bos_token }}"})");
+  // A folder with a tokenizer of its own is a model directory.
+  folder.write("tokenizer.json", "{}");
+  EXPECT_FALSE(load_chat_template(folder.path()).has_value());
+}
+
+TEST(GgufTokenizer, ReadsNamedChatTemplates) {
+  TestFolder folder;
+  GgufBuilder builder = byte_level_gguf("qwen2");
+  builder.add_string("tokenizer.chat_template", "plain");
+  builder.add_strings("tokenizer.chat_templates", {"tool_use"});
+  builder.add_string("tokenizer.chat_template.tool_use", "with tools");
+  const std::optional<ChatTemplate> chat_template =
+      load_chat_template(folder.write("model.gguf", builder.build()));
+  EXPECT_EQ(rendered(*chat_template), "plain");
+  EXPECT_EQ(rendered(*chat_template, {{"f", "d", Json::object({{"type", "object"}})}}), "with tools");
+}
+
+TEST(GgufTokenizer, NamesTheFileOfABrokenChatTemplate) {
+  TestFolder folder;
+  GgufBuilder builder = byte_level_gguf("qwen2");
+  builder.add_string("tokenizer.chat_template", "{{ messages | nosuch }}");
+  EXPECT_THAT(input_error_of([&] { load_chat_template(folder.write("model.gguf", builder.build())); }),
+              AllOf(HasSubstr("model.gguf"), HasSubstr("nosuch")));
 }
 
 TEST(GgufTokenizer, ReadsByteLevelVocabularies) {

@@ -19,31 +19,14 @@ namespace fs = std::filesystem;
 constexpr size_t kLargestConfig = size_t{16} << 20;
 // Everything that tokenizers of Hugging Face directories consist of.
 constexpr const char* kTokenizerFiles[] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "merges.txt",     "tokenizer.model",       "chat_template.jinja",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
+    "merges.txt",     "tokenizer.model",       "chat_template.jinja",     "chat_template.json",
 };
 
 // Whether there is something at `path`; what cannot be looked at counts as absent.
 bool is_there(const fs::path& path) {
   std::error_code code;
   return fs::exists(path, code);
-}
-
-void copy_tokenizer(const fs::path& source, const fs::path& folder) {
-  std::error_code code;
-  if (fs::equivalent(source, folder, code)) return;
-  bool found = false;
-  for (const char* name : kTokenizerFiles) {
-    if (!is_there(source / name)) continue;
-    write_file_atomic(folder / name, read_file(source / name));
-    found = true;
-  }
-  if (!found) {
-    throw input_error(
-        fmt::format("{} has no tokenizer.json to copy into {}; name the directory of the model that was "
-                    "trained.",
-                    source.string(), folder.string()));
-  }
 }
 
 // generation_config.json: that of the model `source`, for its sampling defaults and further tokens to stop
@@ -196,6 +179,25 @@ Weights load_model_weights(const fs::path& path, const LoadProgress& progress) {
   }
   const ModelConfig config = load_model_config(path);
   return read_weights(*open_safetensors(path), config, progress);
+}
+
+void copy_tokenizer(const fs::path& source, const fs::path& folder) {
+  std::error_code code;
+  if (fs::equivalent(source, folder, code)) return;
+  std::vector<fs::path> names;
+  for (const char* name : kTokenizerFiles) {
+    if (is_there(source / name)) names.emplace_back(name);
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(source, code)) {
+    if (entry.path().extension() == ".tiktoken") names.push_back(entry.path().filename());
+  }
+  if (names.empty()) {
+    throw input_error(
+        fmt::format("{} has no tokenizer.json to copy into {}; name the directory of the model that was "
+                    "trained.",
+                    source.string(), folder.string()));
+  }
+  for (const fs::path& name : names) write_file_atomic(folder / name, read_file(source / name));
 }
 
 void save_model(const fs::path& folder, const Weights& weights, const fs::path& source,

@@ -20,6 +20,10 @@ bool is_gguf_path(const std::filesystem::path& path);
 ModelConfig load_model_config(const std::filesystem::path& path);
 Weights load_model_weights(const std::filesystem::path& path, const LoadProgress& progress = {});
 
+// Copies the tokenizer's files of a model directory, its chat template among them, into an existing folder.
+// Throws Error(kInput) when there are none.
+void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& folder);
+
 struct SaveOptions {
   TensorType type = TensorType::kF32;  // or kF16, kBF16: rounded to nearest
   // Larger weights are cut into shards of at most so many bytes of tensors (a larger tensor is one of its

@@ -186,13 +186,21 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& path) {
     result.add("default", read_file(file, kMaxFileBytes), file.string());
     return result;
   }
-  const Json json = read_json(file);
-  const Json* chat_template = json.find("chat_template");
+  SpecialTokenNames tokens = std::move(result.tokens_);
+  result = from_json(read_json(file), file.string());
+  result.tokens_ = std::move(tokens);
+  return result;
+}
+
+ChatTemplate ChatTemplate::from_json(const Json& tokenizer_config, const std::string& what) {
+  ChatTemplate result;
+  result.tokens_ = special_tokens_of(tokenizer_config);
+  const Json* chat_template = tokenizer_config.find("chat_template");
   if (chat_template == nullptr)
-    throw input_error(fmt::format("{} has no \"chat_template\"; name a file that has one.", file.string()));
-  result.add_json(*chat_template, file.string());
+    throw input_error(fmt::format("{} has no \"chat_template\"; name a file that has one.", what));
+  result.add_json(*chat_template, what);
   if (result.templates_.empty())
-    throw input_error(fmt::format("\"chat_template\" in {} is an empty list.", file.string()));
+    throw input_error(fmt::format("\"chat_template\" in {} is an empty list.", what));
   return result;
 }
 
@@ -217,19 +225,22 @@ Result<jinja::Rendered> ChatTemplate::render(const ChatInput& input, const jinja
       .compiled.render(variables, now, limits);
 }
 
-SpecialTokenNames load_special_tokens(const std::filesystem::path& directory) {
+SpecialTokenNames special_tokens_of(const Json& tokenizer_config) {
   SpecialTokenNames tokens;
-  std::filesystem::path config = directory / "tokenizer_config.json";
-  if (!std::filesystem::exists(config)) return tokens;
-  const Json json = read_json(config);
-  if (!json.is_object()) return tokens;
-  for (const auto& [name, value] : json.as_object()) {
+  if (!tokenizer_config.is_object()) return tokens;
+  for (const auto& [name, value] : tokenizer_config.as_object()) {
     if (!name.ends_with("_token")) continue;
     const Json* content = value.find("content");
     const Json& text = content == nullptr ? value : *content;
     if (text.is_string()) tokens.emplace_back(name, text.as_string());
   }
   return tokens;
+}
+
+SpecialTokenNames load_special_tokens(const std::filesystem::path& directory) {
+  std::filesystem::path config = directory / "tokenizer_config.json";
+  if (!std::filesystem::exists(config)) return {};
+  return special_tokens_of(read_json(config));
 }
 
 }  // namespace stoker

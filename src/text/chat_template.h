@@ -41,6 +41,9 @@ class ChatTemplate {
   // chat_template.jinja, chat_template.json or tokenizer_config.json is read, and whose special tokens. What
   // is missing or broken throws Error(kInput) naming file, line and column.
   static ChatTemplate load(const std::filesystem::path& path);
+  // The members "chat_template" and "bos_token", "eos_token", ... of a tokenizer_config.json that `what`
+  // names.
+  static ChatTemplate from_json(const Json& tokenizer_config, const std::string& what);
   static ChatTemplate from_source(const std::string& source, SpecialTokenNames tokens = {},
                                   const std::string& what = "the chat template");
   // Whether the directory brings a template.
@@ -70,7 +73,9 @@ class ChatTemplate {
   SpecialTokenNames tokens_;
 };
 
-// The special tokens that a model directory's tokenizer_config.json names; none where it is absent.
+// The special tokens that a tokenizer_config.json names.
+SpecialTokenNames special_tokens_of(const Json& tokenizer_config);
+// Those of a model directory; none where it has no tokenizer_config.json.
 SpecialTokenNames load_special_tokens(const std::filesystem::path& directory);
 
 }  // namespace stoker

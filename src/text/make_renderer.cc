@@ -7,23 +7,22 @@
 
 namespace stoker {
 
-std::unique_ptr<const Renderer> make_renderer(const std::filesystem::path& model_directory,
-                                              TokenizerPtr tokenizer, const RendererOptions& options) {
-  ChatMlOptions chatml{.default_system_prompt = options.default_system_prompt,
-                       .list_tools = options.list_tools};
-  if (!ChatTemplate::is_in(model_directory))
-    return std::make_unique<ChatMlRenderer>(std::move(tokenizer), std::move(chatml));
-  ChatTemplate chat_template = ChatTemplate::load(model_directory);
-  if (chat_template.source(false) == chatml_template() && chat_template.source(true) == chatml_template())
-    return std::make_unique<ChatMlRenderer>(std::move(tokenizer), std::move(chatml));
+std::unique_ptr<const Renderer> make_renderer(std::optional<ChatTemplate> chat_template,
+                                              TokenizerPtr tokenizer, const RendererOptions& options,
+                                              const std::string& what) {
+  if (!chat_template ||
+      (chat_template->source(false) == chatml_template() && chat_template->source(true) == chatml_template()))
+    return std::make_unique<ChatMlRenderer>(
+        std::move(tokenizer), ChatMlOptions{.default_system_prompt = options.default_system_prompt,
+                                            .list_tools = options.list_tools});
   try {
     return std::make_unique<TemplateRenderer>(
-        std::move(tokenizer), std::move(chat_template),
+        std::move(tokenizer), std::move(*chat_template),
         TemplateRendererOptions{.default_system_prompt = options.default_system_prompt,
                                 .list_tools = options.list_tools,
                                 .keeps_blanks = true});
   } catch (const Error& error) {
-    throw Error(error.kind(), model_directory.string() + ": " + error.what());
+    throw Error(error.kind(), what + ": " + error.what());
   }
 }
 

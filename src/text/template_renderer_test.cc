@@ -424,8 +424,11 @@ TEST_F(PublicTemplates, WordsBeforeACallThatTheTemplateDropsAreARewrite) {
 
 TEST(MakeRenderer, ChoosesTheFastOneForTheTemplateThatInitWrites) {
   TestFolder folder;
-  auto renderer_of = [&] { return make_renderer(folder.path(), demo_tokenizer(), {}); };
-  EXPECT_NE(dynamic_cast<const ChatMlRenderer*>(renderer_of().get()), nullptr);
+  auto renderer_of = [&] {
+    return make_renderer(ChatTemplate::load(folder.path()), demo_tokenizer(), {}, folder.path().string());
+  };
+  EXPECT_NE(dynamic_cast<const ChatMlRenderer*>(make_renderer(std::nullopt, demo_tokenizer(), {}, "").get()),
+            nullptr);
   folder.write("tokenizer_config.json",
                Json::object({{"chat_template", std::string(chatml_template())}}).dump());
   EXPECT_NE(dynamic_cast<const ChatMlRenderer*>(renderer_of().get()), nullptr);

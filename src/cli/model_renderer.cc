@@ -1,0 +1,35 @@
+#include "cli/model_renderer.h"
+
+#include <fmt/core.h>
+
+#include <system_error>
+
+#include "base/error.h"
+#include "model/gguf_tokenizer.h"
+#include "text/tokenizer_builder.h"
+
+namespace stoker {
+
+namespace fs = std::filesystem;
+
+std::optional<ChatTemplate> chosen_chat_template(const std::string& chosen, const std::string& what) {
+  if (chosen.empty()) return std::nullopt;
+  if (chosen == "chatml") return ChatTemplate::from_source(std::string(chatml_template()));
+  std::error_code code;
+  if (!fs::is_regular_file(chosen, code)) {
+    throw input_error(
+        fmt::format("{} is \"{}\", which is no file; name a Jinja file, or \"chatml\".", what, chosen));
+  }
+  return ChatTemplate::load(chosen);
+}
+
+std::unique_ptr<const Renderer> make_model_renderer(const fs::path& model, std::optional<ChatTemplate> chosen,
+                                                    TokenizerPtr tokenizer, const RendererOptions& options) {
+  if (!chosen) {
+    return make_renderer(load_chat_template(model), std::move(tokenizer), options, model.string());
+  }
+  chosen->set_special_tokens(load_special_tokens_of_model(model));
+  return make_renderer(std::move(chosen), std::move(tokenizer), options, "the chosen chat template");
+}
+
+}  // namespace stoker
