@@ -9,13 +9,13 @@
 
 namespace stoker {
 
-constexpr const char* kVersion = STOKER_VERSION;
+extern const char* const kVersion;
 
 // Exit statuses of the command line (DESIGN section 8).
-constexpr int kExitDone = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitWrongUse = 2;
-constexpr int kExitInterrupted = 130;
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitWrongUse = 2;
+inline constexpr int kExitInterrupted = 130;
 
 // What every verb that takes a run file was given.
 struct RunFileArguments {

@@ -23,6 +23,9 @@
 #include "cli/text_render_command.h"
 
 namespace stoker {
+
+const char* const kVersion = STOKER_VERSION;
+
 namespace {
 
 struct Verbosity {
