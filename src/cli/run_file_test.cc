@@ -87,6 +87,9 @@ TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
     const std::string text = std::string("[rollout]\nextra_groups = 4\n") + other + "\n";
     EXPECT_NE(refusal(text).find("rollout.extra_groups"), std::string::npos) << text;
   }
+  sentence = refusal("[rollout]\nextra_groups = 4\nbatch_order = \"strict\"\n");
+  EXPECT_NE(sentence.find("rollout.extra_groups"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("rollout.batch_order"), std::string::npos) << sentence;
   EXPECT_EQ(refusal("[rollout]\nextra_groups = 4\n"), "");
   EXPECT_NE(refusal("[evaluate]\ntemperatures = []\n").find("evaluate.temperatures"), std::string::npos);
 }

@@ -61,7 +61,7 @@ struct ControllerOptions {
   int32_t max_concurrent_episodes = 1;  // at least G
   int32_t max_ahead = 0;  // eta: batches that dispatch may run ahead of training; 0: synchronous
   // Groups beyond those: with max_ahead 0, max_staleness 0 and stale_action kCancel the first ones to end are
-  // trained and the rest is dropped, which loses the long ones. Not with adaptive_depth.
+  // trained and the rest is dropped, which loses the long ones. Not with adaptive_depth, nor in strict order.
   int32_t extra_groups = 0;
   // max_ahead is the most, and at least 2; the depth is the smallest that DepthFinder finds to keep the
   // scarcer of trainer and engine busy.

@@ -69,6 +69,15 @@ void check(const ControllerOptions& options) {
         "depth brings; set one of them to its default.",
         options.extra_groups));
   }
+  if (options.batch_order == BatchOrder::kStrict && options.extra_groups > 0) {
+    throw input_error(
+        fmt::format("batch_order is strict and extra_groups is {}: groups beyond a batch are there so that "
+                    "those that end "
+                    "first are trained, and strict order waits for those that were dispatched first; set "
+                    "extra_groups to 0 "
+                    "or batch_order to oldest or completion.",
+                    options.extra_groups));
+  }
   check_at_least("max_staleness", options.max_staleness, 0);
   check_at_least("max_attempts", options.max_attempts, 1);
   check_at_least("max_consecutive_drops", options.max_consecutive_drops, 1);
