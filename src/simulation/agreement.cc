@@ -1,40 +1,98 @@
 #include "simulation/agreement.h"
 
-#include <numeric>
-#include <vector>
+#include <algorithm>
+#include <cmath>
 
 #include "simulation/simulate.h"
 
 namespace stoker {
 namespace {
 
-// The mean of what `value` says of the scenario under each seed.
-template <typename Value>
-double mean_over_seeds(const Scenario& scenario, int64_t seeds, Parallel& parallel, Value value) {
-  std::vector<double> values(static_cast<size_t>(seeds));
+template <typename Play>
+std::vector<ReferenceResult> play_seeds(const Scenario& scenario, int64_t seeds, Parallel& parallel,
+                                        Play play) {
+  std::vector<ReferenceResult> results(static_cast<size_t>(seeds));
   parallel.for_each(static_cast<int>(seeds), [&](int index) {
     Scenario of_seed = scenario;
+    of_seed.endless = true;
     of_seed.seed = index + 1;
-    values[static_cast<size_t>(index)] = value(of_seed);
+    results[static_cast<size_t>(index)] = play(of_seed);
   });
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(seeds);
+  return results;
 }
+
+double relative(double value, double expected) { return expected == 0 ? value : value / expected - 1; }
+
+double larger(double a, double b) { return std::abs(a) >= std::abs(b) ? a : b; }
 
 }  // namespace
 
-double model_throughput(Scenario scenario, int64_t seeds, ReferenceRules rules, Parallel& parallel) {
-  scenario.endless = true;
-  return mean_over_seeds(scenario, seeds, parallel, [&](const Scenario& of_seed) {
-    return reference_model(of_seed, rules).trajectories_per_hour;
+std::vector<ReferenceResult> play_controller(const Scenario& scenario, int64_t seeds, Parallel& parallel) {
+  return play_seeds(scenario, seeds, parallel, [](const Scenario& of_seed) {
+    const SimulationResult result = simulate(of_seed);
+    return ReferenceResult{.trajectories_per_hour = result.trajectories_per_hour,
+                           .lag_mean = result.lag_mean,
+                           .length_ratio = result.length_ratio};
   });
 }
 
-Agreement compare_with_model(Scenario scenario, int64_t seeds, Parallel& parallel) {
-  scenario.endless = true;
-  return {.controller = mean_over_seeds(
-              scenario, seeds, parallel,
-              [](const Scenario& of_seed) { return simulate(of_seed).trajectories_per_hour; }),
-          .model = model_throughput(scenario, seeds, ReferenceRules::kController, parallel)};
+std::vector<ReferenceResult> play_model(const Scenario& scenario, int64_t seeds, const ReferenceRules& rules,
+                                        Parallel& parallel) {
+  return play_seeds(scenario, seeds, parallel,
+                    [&](const Scenario& of_seed) { return reference_model(of_seed, rules); });
+}
+
+ReferenceResult mean_of(const std::vector<ReferenceResult>& results, int64_t seeds) {
+  ReferenceResult mean;
+  for (size_t seed = 0; seed < static_cast<size_t>(seeds); ++seed) {
+    mean.trajectories_per_hour += results[seed].trajectories_per_hour / static_cast<double>(seeds);
+    mean.lag_mean += results[seed].lag_mean / static_cast<double>(seeds);
+    mean.length_ratio += results[seed].length_ratio / static_cast<double>(seeds);
+  }
+  return mean;
+}
+
+double Agreement::most() const { return std::max({std::abs(throughput), std::abs(lag), std::abs(length)}); }
+
+Agreement Agreement::worst(const Agreement& other) const {
+  return {.throughput = larger(throughput, other.throughput),
+          .lag = larger(lag, other.lag),
+          .length = larger(length, other.length)};
+}
+
+Agreement compare(const ReferenceResult& result, const ReferenceResult& expected) {
+  return {.throughput = relative(result.trajectories_per_hour, expected.trajectories_per_hour),
+          .lag = relative(result.lag_mean, expected.lag_mean),
+          .length = relative(result.length_ratio, expected.length_ratio)};
+}
+
+Agreement compare(const ReferenceResult& result, const ReferenceResult& colocated,
+                  const Prediction& published) {
+  constexpr double kHalfADecimal = 0.05;
+  const double lag = published.lag.value_or(result.lag_mean);
+  const double nearest = std::clamp(result.lag_mean, lag - kHalfADecimal, lag + kHalfADecimal);
+  return {
+      .throughput = relative(result.trajectories_per_hour / colocated.trajectories_per_hour, published.speed),
+      .lag = relative(lag + result.lag_mean - nearest, lag),
+      .length = relative(result.length_ratio, published.length)};
+}
+
+const std::vector<Ablation>& published_ablations() {
+  static constexpr ReferenceRules kDepthOfTheController{
+      .cap_at_step_end = false, .queue_of_one_batch = false, .whole_tokens = false};
+  static const std::vector<Ablation> ablations = {
+      {.arm = "eta 4, re-prefill 150k tok/s",
+       .what = "re-prefill of laws with a time-out",
+       .scenario =
+           [](Scenario scenario) {
+             if (scenario.law.time_out > 0) scenario.on_update = "keep";
+             return scenario;
+           }},
+      {.arm = "discard > 1", .what = "queue of one batch", .rules = kDepthOfTheController},
+      {.arm = "discard > 2", .what = "queue of one batch", .rules = kDepthOfTheController},
+      {.arm = "discard > 4", .what = "queue of one batch", .rules = kDepthOfTheController},
+      {.arm = "discard > 8", .what = "queue of one batch", .rules = kDepthOfTheController}};
+  return ablations;
 }
 
 }  // namespace stoker

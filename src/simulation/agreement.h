@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "async/parallel.h"
 #include "simulation/reference_model.h"
@@ -10,23 +12,53 @@
 
 namespace stoker {
 
-// The controller against the model of the protocol, on the same draws.
+// The controller, the model of the protocol and the protocol's published predictions against each other.
+
+// Seeds 1 to `seeds` of a scenario that reference_model() covers, by seed. The same results for every number
+// of threads.
+std::vector<ReferenceResult> play_controller(const Scenario& scenario, int64_t seeds, Parallel& parallel);
+std::vector<ReferenceResult> play_model(const Scenario& scenario, int64_t seeds, const ReferenceRules& rules,
+                                        Parallel& parallel);
+
+// Over the first `seeds` of the results.
+ReferenceResult mean_of(const std::vector<ReferenceResult>& results, int64_t seeds);
+
+// How far one result is from another, as shares: of throughput and trained length, and of lag where there is
+// any, else in versions.
 struct Agreement {
-  double controller = 0;  // trajectories per hour, mean over the seeds
-  double model = 0;
-  double difference() const { return controller / model - 1; }
+  double throughput = 0;
+  double lag = 0;
+  double length = 0;
+
+  double most() const;
+  // The larger ones of both, by amount.
+  Agreement worst(const Agreement& other) const;
 };
+Agreement compare(const ReferenceResult& result, const ReferenceResult& expected);
 
-// Seeds 1 to `seeds` of a scenario that reference_model() covers, measured within an endless run. The same
-// result for every number of threads.
-Agreement compare_with_model(Scenario scenario, int64_t seeds, Parallel& parallel);
-
-// Mean over the seeds of the model alone.
-double model_throughput(Scenario scenario, int64_t seeds, ReferenceRules rules, Parallel& parallel);
-
-// The protocol's published predictions (section 8.6): trajectories per hour over those of colocated
-// synchronous training, by the name of the arm and then of the law, for one of the regimes.
-using Predictions = std::map<std::string, std::map<std::string, double>>;
+// One of the protocol's published predictions (section 8.6).
+struct Prediction {
+  double speed = 0;           // trajectories per hour over those of colocated synchronous training
+  double length = 1;          // mean length of what is trained over that of what was asked for
+  std::optional<double> lag;  // mean, in versions, to one decimal; only some are published
+};
+// By the name of the arm and then of the law, for one of the regimes.
+using Predictions = std::map<std::string, std::map<std::string, Prediction>>;
 Predictions published_predictions(const std::string& regime);
+
+// `colocated`: what the baseline of the speed came to. A lag that rounds to the published one is not off.
+Agreement compare(const ReferenceResult& result, const ReferenceResult& colocated,
+                  const Prediction& published);
+
+// What makes an arm differ from its prediction, where that is known: with it taken away the difference is
+// gone. Either the model plays the published rules but for these, and is compared with the controller, or
+// both play another scenario, and are compared with the prediction.
+struct Ablation {
+  std::string arm;
+  std::string what;  // is taken away
+  std::optional<ReferenceRules> rules;
+  std::optional<Scenario (*)(Scenario)> scenario;
+};
+const std::vector<Ablation>& published_ablations();
 
 }  // namespace stoker

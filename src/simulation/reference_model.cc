@@ -1,6 +1,7 @@
 #include "simulation/reference_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -27,10 +28,10 @@ struct ModelGroup {
 // tokens since the beginning, says when each turn ends.
 class Model {
  public:
-  Model(const Scenario& scenario, ReferenceRules rules)
+  Model(const Scenario& scenario, const ReferenceRules& rules)
       : scenario_(scenario),
-        published_(rules == ReferenceRules::kPublished),
-        one_batch_queue_(published_ && scenario.stale_action == "drop" &&
+        rules_(rules),
+        one_batch_queue_(rules.queue_of_one_batch && scenario.stale_action == "drop" &&
                          scenario.batch_order == "completion"),
         workload_(scenario.law, scenario.sample_cv, scenario.group_size,
                   static_cast<uint64_t>(scenario.seed)) {
@@ -65,7 +66,7 @@ class Model {
   int64_t lag(const ModelGroup& group) const { return version_ - group.dispatch_version; }
   bool over_cap(const ModelGroup& group) const {
     const bool step_ended = trainer_ == Trainer::kDraining || trainer_ == Trainer::kSyncing;
-    return lag(group) + (step_ended && !published_ ? 1 : 0) > scenario_.max_staleness;
+    return lag(group) + (step_ended && rules_.cap_at_step_end ? 1 : 0) > scenario_.max_staleness;
   }
 
   // --- Engine and tools
@@ -77,7 +78,8 @@ class Model {
   }
 
   void begin_turn(const TrajectoryId& id) {
-    generating_.insert({tokens_ + scale(id) * scenario_.tokens / scenario_.turns, id});
+    const double tokens = scale(id) * scenario_.tokens / scenario_.turns;
+    generating_.insert({tokens_ + (rules_.whole_tokens ? std::max(1.0, std::round(tokens)) : tokens), id});
   }
 
   void next_event() {
@@ -216,7 +218,7 @@ class Model {
     if (trainer_ == Trainer::kSyncing) return end_sync();
     trainer_end_ = kNever;
     trainer_ = Trainer::kDraining;
-    if (!published_) cancel_over_cap();
+    if (rules_.cap_at_step_end) cancel_over_cap();
     if (!drains() || turns_done_.empty()) start_sync();
   }
 
@@ -244,7 +246,7 @@ class Model {
     ++version_;
     dispatched_at_version_ = 0;
     if (scenario_.on_update == "restart") restart();
-    if (published_) cancel_over_cap();
+    if (!rules_.cap_at_step_end) cancel_over_cap();
     if (version_ == scenario_.warm_up_steps) {
       measured_since_ = time_;
       lags_.clear();
@@ -264,7 +266,7 @@ class Model {
   }
 
   const Scenario& scenario_;
-  const bool published_;
+  const ReferenceRules rules_;
   const bool one_batch_queue_;
   Workload workload_;
 
@@ -295,7 +297,7 @@ bool reference_model_covers(const Scenario& scenario) {
          scenario.stale_action != "mask" && scenario.tool_failure_share == 0;
 }
 
-ReferenceResult reference_model(const Scenario& scenario, ReferenceRules rules) {
+ReferenceResult reference_model(const Scenario& scenario, const ReferenceRules& rules) {
   return Model(scenario, rules).run();
 }
 

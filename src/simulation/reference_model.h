@@ -19,13 +19,24 @@ struct ReferenceResult {
 // tools, and a run whose end is measured.
 bool reference_model_covers(const Scenario& scenario);
 
-// Where the controller deviates from the rules of the published predictions. Those look at the cap when new
-// weights serve; the controller does when a step ends, and what starts in between is a version older. Those
-// have an arm of their own that discards, here stale_action drop in completion order: its groups start while
-// less than a batch is ready; the controller has its depth.
-enum class ReferenceRules { kController, kPublished };
+// Where the controller deviates from the rules of the published predictions: one by one, so that a difference
+// between the two can be traced to the rule that makes it.
+struct ReferenceRules {
+  // The cap is looked at when a step ends, and what starts during its publication is a version older for it;
+  // else when the weights serve.
+  bool cap_at_step_end = true;
+  // Groups start while less than a batch is ready, whatever the depth, in the arms that discard: stale_action
+  // drop in completion order.
+  bool queue_of_one_batch = false;
+  // A turn has a whole number of tokens, as an engine samples them; else fractions. Half a token decides
+  // whether a turn ends before an update, after which restarted runs go different ways.
+  bool whole_tokens = true;
+};
+constexpr ReferenceRules kControllerRules;
+constexpr ReferenceRules kPublishedRules{
+    .cap_at_step_end = false, .queue_of_one_batch = true, .whole_tokens = false};
 
 // Plays a scenario that it covers, measured like simulate(). The same result on every machine.
-ReferenceResult reference_model(const Scenario& scenario, ReferenceRules rules = ReferenceRules::kController);
+ReferenceResult reference_model(const Scenario& scenario, const ReferenceRules& rules = kControllerRules);
 
 }  // namespace stoker
