@@ -96,8 +96,9 @@ std::string check_controls(const BenchAsyncArguments& arguments, FigureReport& r
   add("C2", "with frozen weights every arm trains the same episodes", "C2/arms_of_other_episodes",
       static_cast<double>(controls.other_arms), "arms",
       fmt::format("{} of {} arms do not", controls.other_arms, controls.arms));
-  add("C3", "the mean lag is the depth where that binds, else what is outstanding", "C3/lag_most_off",
-      controls.little, "share", fmt::format("{:.2f} % off at most", 100 * controls.little));
+  add("C3", "the mean lag is what is outstanding, and that is the depth wherever a slot was free",
+      "C3/lag_most_off", controls.little, "share",
+      fmt::format("{:.2f} % off at most", 100 * controls.little));
   add("C4", "a synchronous step of R1 is its longest episode, training and publication", "C4/step_most_off",
       controls.synchronous_step, "share",
       fmt::format("{:.4f} % off at most", 100 * controls.synchronous_step));

@@ -46,9 +46,11 @@ int64_t arms_that_train_others(const std::vector<Arm>& arms, const Scenario& bas
 }
 
 double little_difference(const SimulationResult& result, int depth) {
-  constexpr double kUsedUp = 0.999;
-  const double difference = relative(result.lag_mean, result.outstanding_mean);
-  if (result.outstanding_mean < kUsedUp * depth) return difference;
+  double difference = relative(result.lag_mean, result.outstanding_mean);
+  difference = std::max(difference, relative(std::max<double>(result.outstanding_mean, depth), depth));
+  if (result.unblocked_share == 0) return difference;
+  difference = std::max(difference, relative(result.outstanding_unblocked_mean, depth));
+  if (result.unblocked_share < 1) return difference;
   return std::max(difference, relative(result.lag_mean, depth));
 }
 

@@ -22,7 +22,9 @@ bool is_plain_synchronous(Scenario scenario);
 int64_t arms_that_train_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel);
 
 // C3, Little's law: by what share the mean lag differs from the groups dispatched and not trained, in
-// batches, or, where the depth was used up all the time, from the depth. Of a run without drops.
+// batches; by what share those are more than `depth`, the configured one, and not it wherever a slot was free
+// for another group, so that nothing but the depth kept it back; and, where one always was, what the mean lag
+// differs from it. The largest of them, of a run without drops, depth at least 1.
 double little_difference(const SimulationResult& result, int depth);
 
 // C4: by what share a synchronous step differs from its longest episode at an idle engine's speed plus

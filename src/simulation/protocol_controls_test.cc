@@ -39,23 +39,73 @@ TEST(ProtocolControls, C2_WithFrozenWeightsEveryArmTrainsTheSameEpisodes) {
   EXPECT_EQ(arms_that_train_others(other, scenario, parallel), 1);
 }
 
-TEST(ProtocolControls, C3_TheMeanLagIsWhatIsOutstanding) {
+// As the controls play it: long enough for Little's law, in the regimes' proportions.
+Scenario of_depth(int depth, const std::string& law = "lognormal") {
+  Scenario scenario = small(law);
+  scenario.max_ahead = depth;
+  scenario.steps = 120;
+  scenario.warm_up_steps = 20;
+  return scenario;
+}
+
+TEST(ProtocolControls, C3_TheMeanLagIsTheDepthWhereNothingElseKeepsGroupsBack) {
   for (int depth : {1, 2, 4}) {
-    Scenario scenario = small();
-    scenario.max_ahead = depth;
-    scenario.steps = 120;
-    scenario.warm_up_steps = 20;
+    Scenario scenario = of_depth(depth);
     scenario.max_concurrent_episodes = 4096;
     scenario.engine_tokens_per_second = 1e6;
     const SimulationResult result = simulate(scenario);
-    EXPECT_NEAR(result.outstanding_mean, depth, 1e-9) << "nothing but the depth keeps groups back";
+    EXPECT_EQ(result.unblocked_share, 1);
+    EXPECT_NEAR(result.outstanding_mean, depth, 1e-9);
     EXPECT_LT(little_difference(result, depth), 0.05);
   }
-  SimulationResult late{.lag_mean = 2.2, .outstanding_mean = 2};
-  EXPECT_NEAR(little_difference(late, 2), 0.1, 1e-12);
-  late.outstanding_mean = 2.2;
-  EXPECT_NEAR(little_difference(late, 2), 0.1, 1e-12) << "it is as large as the depth, the lag is not";
-  EXPECT_NEAR(little_difference(late, 3), 0, 1e-12);
+}
+
+TEST(ProtocolControls, C3_TheMeanLagIsWhatIsOutstandingWhereSlotsRunOut) {
+  Scenario scenario = of_depth(4);
+  scenario.max_concurrent_episodes = 64;
+  const SimulationResult result = simulate(scenario);
+  EXPECT_LT(result.unblocked_share, 1);
+  EXPECT_LT(result.outstanding_mean, 3.5);
+  EXPECT_LT(little_difference(result, 4), 0.05);
+}
+
+// A controller whose depth is off by one keeps Little's law, at another depth than was asked for.
+TEST(ProtocolControls, C3_ADepthThatIsOffByOneIsFound) {
+  for (const char* law : {"constant", "lognormal", "pareto", "bimodal"}) {
+    for (int depth : {1, 2, 4}) {
+      const auto difference = [&](int played) {
+        Scenario scenario = of_depth(played, law);
+        // Constant episodes hold every slot whenever weights are published: fewer would hide the depth.
+        if (scenario.law.kind == "constant") scenario.max_concurrent_episodes = 4096;
+        return little_difference(simulate(scenario), depth);
+      };
+      EXPECT_LT(difference(depth), 0.05) << law << ", " << depth;
+      for (int wrong : {depth - 1, depth + 1}) {
+        EXPECT_GT(difference(wrong), 0.05) << law << ", " << wrong << " instead of " << depth;
+      }
+    }
+  }
+}
+
+TEST(ProtocolControls, C3_EachOfItsPartsCounts) {
+  const SimulationResult right{
+      .lag_mean = 2, .outstanding_mean = 2, .outstanding_unblocked_mean = 2, .unblocked_share = 1};
+  EXPECT_EQ(little_difference(right, 2), 0);
+  SimulationResult wrong = right;
+  wrong.lag_mean = 2.2;
+  EXPECT_NEAR(little_difference(wrong, 2), 0.1, 1e-12);
+  wrong.outstanding_mean = 2.2;
+  EXPECT_NEAR(little_difference(wrong, 2), 0.1, 1e-12)
+      << "it is as large as what is outstanding, not the depth";
+  wrong.outstanding_unblocked_mean = 2.2;
+  EXPECT_NEAR(little_difference(wrong, 2), 0.1, 1e-12);
+  wrong.unblocked_share = 0;
+  EXPECT_NEAR(little_difference(wrong, 2), 0.1, 1e-12) << "more than the depth, though slots were short";
+  EXPECT_NEAR(little_difference(wrong, 3), 0, 1e-12) << "slots kept groups back";
+  wrong = right;
+  wrong.unblocked_share = 0.5;
+  wrong.outstanding_unblocked_mean = 1;
+  EXPECT_NEAR(little_difference(wrong, 2), 0.5, 1e-12);
 }
 
 TEST(ProtocolControls, C4_ASynchronousStepTakesItsLongestEpisode) {

@@ -102,7 +102,11 @@ class Simulation {
   }
 
   void swapped() {
-    outstanding_.push_back(orchestrator_.controller().open_groups());
+    const double open_groups = orchestrator_.controller().open_groups();
+    outstanding_.push_back(open_groups);
+    if (player_.in_flight() + scenario_.group_size <= scenario_.max_concurrent_episodes) {
+      outstanding_unblocked_.push_back(open_groups);
+    }
     if (scenario_.on_update == "restart") player_.restart_all();
   }
 
@@ -144,6 +148,7 @@ class Simulation {
     groups_ = long_groups_ = 0;
     depths_.clear();
     outstanding_.clear();
+    outstanding_unblocked_.clear();
   }
 
   // That of its dispatch, or of the restart after which its first member ended.
@@ -196,6 +201,10 @@ class Simulation {
     result_.turn_lag_mean = mean(turn_lags_);
     result_.depth_mean = mean(depths_);
     result_.outstanding_mean = mean(outstanding_) / scenario_.groups_per_step;
+    result_.outstanding_unblocked_mean = mean(outstanding_unblocked_) / scenario_.groups_per_step;
+    result_.unblocked_share = outstanding_.empty() ? 0
+                                                   : static_cast<double>(outstanding_unblocked_.size()) /
+                                                         static_cast<double>(outstanding_.size());
     result_.depth_found = orchestrator_.controller().found_depth();
     std::vector<double> dispatched;
     for (uint64_t ordinal = 0; ordinal <= last_ordinal_; ++ordinal) {
@@ -228,7 +237,7 @@ class Simulation {
   TimePoint start_{};
   double tokens_before_ = 0;
   double in_flight_before_ = 0;
-  std::vector<double> lags_, turn_lags_, scales_, depths_, outstanding_;
+  std::vector<double> lags_, turn_lags_, scales_, depths_, outstanding_, outstanding_unblocked_;
   int64_t groups_ = 0, long_groups_ = 0;
   uint64_t last_ordinal_ = 0;
   SimulationResult result_;

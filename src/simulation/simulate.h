@@ -28,6 +28,10 @@ struct SimulationResult {
   // Groups dispatched and neither trained nor dropped, in batches, whenever new weights serve. What is
   // trained has crossed so many versions: the mean lag, by Little's law, where nothing is dropped.
   double outstanding_mean = 0;
+  // The same, of those publications at which slots were free for another group: nothing but the depth kept
+  // it back. And their share of all.
+  double outstanding_unblocked_mean = 0;
+  double unblocked_share = 0;
   TrainedDigest trained;         // of the whole run
   uint64_t schedule_digest = 0;  // equal for equal runs
 };

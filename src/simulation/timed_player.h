@@ -27,6 +27,8 @@ class TimedPlayer final : public EpisodePlayer {
   // Every episode in flight goes back to its first turn.
   void restart_all();
 
+  int in_flight() const { return in_flight_; }
+
   // Integral of the number of episodes in flight over time, s.
   double episode_seconds();
 
