@@ -60,7 +60,7 @@ void check_scenario(const std::string& name, Scenario scenario, Parallel& parall
   ++controls.synchronous_runs;
   if (!is_plain_synchronous(scenario)) ++controls.not_plain;
   controls.arms += static_cast<int64_t>(protocol_arms().size());
-  controls.other_arms += arms_that_train_others(protocol_arms(), scenario, parallel);
+  controls.other_arms += arms_that_play_others(protocol_arms(), scenario, parallel);
   controls.relabelled = std::max(controls.relabelled, relabelling_difference(scenario));
 }
 
@@ -93,7 +93,7 @@ std::string check_controls(const BenchAsyncArguments& arguments, FigureReport& r
   add("C1", "depth 0 trains the batches of a synchronous loop in their order", "C1/runs_of_other_order",
       static_cast<double>(controls.not_plain), "runs",
       fmt::format("{} of {} runs do not", controls.not_plain, controls.synchronous_runs));
-  add("C2", "with frozen weights every arm trains the same episodes", "C2/arms_of_other_episodes",
+  add("C2", "with frozen weights every arm plays and trains the same episodes", "C2/arms_of_other_episodes",
       static_cast<double>(controls.other_arms), "arms",
       fmt::format("{} of {} arms do not", controls.other_arms, controls.arms));
   add("C3", "the mean lag is what is outstanding, and that is the depth wherever a slot was free",

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "async/executor.h"
 #include "simulation/workload.h"
 
 namespace stoker {
@@ -17,6 +19,17 @@ double relative(double value, double expected) {
   return expected == 0 ? std::abs(value) : std::abs(value / expected - 1);
 }
 
+// What an episode of this scale must be.
+PlayedDigest expected_of(const Scenario& scenario, double scale) {
+  PlayedDigest expected;
+  for (int turn = 0; turn < scenario.turns; ++turn) {
+    const double tokens = std::max(1.0, scale * scenario.tokens / scenario.turns);
+    expected.add_turn(std::llround(tokens),
+                      from_seconds(scale * scenario.tool_seconds / scenario.turns).count());
+  }
+  return expected;
+}
+
 }  // namespace
 
 bool is_plain_synchronous(Scenario scenario) {
@@ -27,22 +40,24 @@ bool is_plain_synchronous(Scenario scenario) {
   for (int64_t step = 0; step < scenario.steps; ++step) {
     for (int group = 0; group < scenario.groups_per_step; ++group, ++ordinal) {
       for (uint32_t sample = 0; sample < static_cast<uint32_t>(scenario.group_size); ++sample) {
-        plain.add(ordinal, sample, workload.scale(ordinal, sample), step, step);
+        plain.add(ordinal, sample, expected_of(scenario, workload.scale(ordinal, sample)), step, step);
       }
     }
   }
   return simulate(scenario).trained.order() == plain.order();
 }
 
-int64_t arms_that_train_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel) {
-  std::vector<uint64_t> trained(arms.size());
+int64_t arms_that_play_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel) {
+  using Episodes = std::pair<uint64_t, uint64_t>;  // those played, those trained
+  std::vector<Episodes> episodes(arms.size());
   parallel.for_each(static_cast<int>(arms.size()), [&](int arm) {
     const auto index = static_cast<size_t>(arm);
     Scenario scenario = arms[index].apply(base);
     scenario.endless = false;
-    trained[index] = simulate(scenario, nullptr, {.frozen_weights = true}).trained.set();
+    const SimulationResult result = simulate(scenario, nullptr, {.frozen_weights = true});
+    episodes[index] = {result.played, result.trained.set()};
   });
-  return std::ranges::count_if(trained, [&](uint64_t digest) { return digest != trained.front(); });
+  return std::ranges::count_if(episodes, [&](const Episodes& of_arm) { return of_arm != episodes.front(); });
 }
 
 double little_difference(const SimulationResult& result, int depth) {

@@ -14,12 +14,12 @@ namespace stoker {
 // every simulation, whatever it finds. Each is a number that says how far it is from holding.
 
 // C1: whether depth 0 trains what a loop without a controller would: batch after batch, in order, each
-// sampled under the version that it is trained on.
+// of its length and sampled under the version that it is trained on.
 bool is_plain_synchronous(Scenario scenario);
 
-// C2: with weights that never change, the arms whose trained episodes (group, member, length) are not those
-// of the first one.
-int64_t arms_that_train_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel);
+// C2: with weights that never change, the arms whose episodes are not those of the first one: what was played
+// of each (group, member, attempt, tokens and tool times turn by turn), and which were trained.
+int64_t arms_that_play_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel);
 
 // C3, Little's law: by what share the mean lag differs from the groups dispatched and not trained, in
 // batches; by what share those are more than `depth`, the configured one, and not it wherever a slot was free

@@ -28,15 +28,34 @@ TEST(ProtocolControls, C1_DepthZeroIsPlainSynchronousTraining) {
   EXPECT_FALSE(is_plain_synchronous(redundant)) << "it trains others";
 }
 
-TEST(ProtocolControls, C2_WithFrozenWeightsEveryArmTrainsTheSameEpisodes) {
+TEST(ProtocolControls, C2_WithFrozenWeightsEveryArmPlaysTheSameEpisodes) {
   SerialParallel parallel;
-  Scenario scenario = small();
-  EXPECT_EQ(arms_that_train_others(protocol_arms(), scenario, parallel), 0);
-  const std::vector<Arm> other = {{"as it is", [](Scenario s) { return s; }}, {"other draws", [](Scenario s) {
-                                                                                 s.seed = 2;
-                                                                                 return s;
-                                                                               }}};
-  EXPECT_EQ(arms_that_train_others(other, scenario, parallel), 1);
+  EXPECT_EQ(arms_that_play_others(protocol_arms(), small(), parallel), 0);
+}
+
+TEST(ProtocolControls, C2_WhatIsPlayedCountsAndNotWhatTheLawSays) {
+  SerialParallel parallel;
+  const std::vector<Arm> others = {{"as it is", [](Scenario s) { return s; }},
+                                   {"other draws",
+                                    [](Scenario s) {
+                                      s.seed = 2;
+                                      return s;
+                                    }},
+                                   {"longer turns",
+                                    [](Scenario s) {
+                                      s.tokens *= 1.01;
+                                      return s;
+                                    }},
+                                   {"slower tools",
+                                    [](Scenario s) {
+                                      s.tool_seconds *= 1.01;
+                                      return s;
+                                    }},
+                                   {"attempts that fail", [](Scenario s) {
+                                      s.tool_failure_share = 0.01;
+                                      return s;
+                                    }}};
+  EXPECT_EQ(arms_that_play_others(others, small(), parallel), 4);
 }
 
 // As the controls play it: long enough for Little's law, in the regimes' proportions.

@@ -168,9 +168,9 @@ class Simulation {
     last_ordinal_ = std::max(last_ordinal_, group.task_ordinal);
     for (const EpisodeRecord& episode : group.episodes) {
       lags_.push_back(lag);
-      const double scale = workload_.scale(episode.id.task_ordinal, episode.id.sample);
-      scales_.push_back(scale);
-      trained_.add(episode.id.task_ordinal, episode.id.sample, scale, group.dispatch_version, step);
+      scales_.push_back(workload_.scale(episode.id.task_ordinal, episode.id.sample));
+      trained_.add(episode.id.task_ordinal, episode.id.sample, player_.take_played(episode.id),
+                   group.dispatch_version, step);
       for (const VersionRun& run : episode.trajectory.version_runs()) {
         if (run.version < 0) continue;
         turn_lags_.insert(turn_lags_.end(), static_cast<size_t>(run.end - run.begin),
@@ -218,6 +218,7 @@ class Simulation {
     result_.stale_share = static_cast<double>(result_.stale_groups) /
                           (static_cast<double>(result_.stale_groups) + groups_of_run());
     result_.trained = trained_;
+    result_.played = player_.played_set();
     result_.schedule_digest = executor_.schedule_digest();
   }
 

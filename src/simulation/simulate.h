@@ -33,6 +33,7 @@ struct SimulationResult {
   double outstanding_unblocked_mean = 0;
   double unblocked_share = 0;
   TrainedDigest trained;         // of the whole run
+  uint64_t played = 0;           // all episodes that ended, as they were played, in whatever order
   uint64_t schedule_digest = 0;  // equal for equal runs
 };
 

@@ -68,24 +68,28 @@ Task<EpisodeRecord> TimedPlayer::run(EpisodeId id, TaskRow task, std::shared_ptr
   const CancellationToken cancellation = co_await current_cancellation();
   EpisodeRecord record{.id = id, .task_id = std::move(task.id)};
   bool ended = false;
+  PlayedDigest played;
   while (!ended) {
     restarts_.erase(id);
     const CancellationToken restart = restarts_.try_emplace(id).first->second.token();
     record.trajectory = {};
+    played = {};
     try {
-      co_await with_cancellation(restart, play(record, activity));
+      co_await with_cancellation(restart, play(record, activity, played));
       ended = true;
     } catch (const Cancelled&) {
       if (cancellation.requested() || !restart.requested()) throw;
     }
   }
+  played_[id] = played;
+  played_set_ += digest_of<4>({id.task_ordinal, id.sample, id.attempt, played.value()});
   if (!record.failure) record.reward = 1;
   record.end_time = executor_.now().time_since_epoch().count();
   activity.finish(record);
   co_return record;
 }
 
-Task<> TimedPlayer::play(EpisodeRecord& record, EpisodeActivity& activity) {
+Task<> TimedPlayer::play(EpisodeRecord& record, EpisodeActivity& activity, PlayedDigest& played) {
   const EpisodeId id = record.id;
   const auto now = [&] { return executor_.now().time_since_epoch().count(); };
   const double scale = workload_.scale(id.task_ordinal, id.sample);
@@ -102,13 +106,17 @@ Task<> TimedPlayer::play(EpisodeRecord& record, EpisodeActivity& activity) {
     const Result<Completion> completion = co_await served_.generate(std::move(request), sink);
     record.trajectory.close_sampled(completion->stop_reason);
     activity.enter(TraceSpan::kTool, turn, now());
+    const int64_t tool_began = now();
     co_await sleep_for(from_seconds(scale * scenario_.tool_seconds / scenario_.turns));
+    played.add_turn(completion->sampled_tokens, now() - tool_began);
     if (fails(id, turn)) {
       record.failure = Failure{FailureClass::kTool, "lost", "The simulated tool failed."};
       co_return;
     }
   }
 }
+
+PlayedDigest TimedPlayer::take_played(const EpisodeId& id) { return played_.extract(id).mapped(); }
 
 bool TimedPlayer::fails(const EpisodeId& id, int turn) const {
   StreamKey key = failures_;

@@ -10,6 +10,7 @@
 #include "rollout/run_activity.h"
 #include "simulation/processor_sharing_engine.h"
 #include "simulation/scenario.h"
+#include "simulation/trained_digest.h"
 #include "simulation/workload.h"
 
 namespace stoker {
@@ -27,13 +28,19 @@ class TimedPlayer final : public EpisodePlayer {
   // Every episode in flight goes back to its first turn.
   void restart_all();
 
+  // What an episode that has ended was: tokens and tool times as they passed, those of its last restart. Once
+  // an episode.
+  PlayedDigest take_played(const EpisodeId& id);
+  // All that have ended, each under its identity: a sum, whatever their order.
+  uint64_t played_set() const { return played_set_; }
+
   int in_flight() const { return in_flight_; }
 
   // Integral of the number of episodes in flight over time, s.
   double episode_seconds();
 
  private:
-  Task<> play(EpisodeRecord& record, EpisodeActivity& activity);
+  Task<> play(EpisodeRecord& record, EpisodeActivity& activity, PlayedDigest& played);
   bool fails(const EpisodeId& id, int turn) const;
   void change_in_flight(int by);
 
@@ -45,6 +52,9 @@ class TimedPlayer final : public EpisodePlayer {
   RunActivity& activity_;
   Executor& executor_;
   std::map<EpisodeId, CancellationSource> restarts_;  // of the episodes in flight
+
+  std::map<EpisodeId, PlayedDigest> played_;  // of those that have ended, until they are taken
+  uint64_t played_set_ = 0;
 
   TimePoint updated_;
   int in_flight_ = 0;
