@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "async/executor.h"
+#include "base/hash.h"
+#include "rollout/decision.h"
 #include "simulation/workload.h"
 
 namespace stoker {
@@ -30,21 +33,58 @@ PlayedDigest expected_of(const Scenario& scenario, double scale) {
   return expected;
 }
 
+class DecisionDigest {
+ public:
+  void add(const Json& decision) { value_ = digest_of<2>({value_, hash64(decision.dump())}); }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+struct PlainRun {
+  TrainedDigest trained;
+  DecisionDigest decided;
+};
+
+// Synchronous training as a loop: play a batch, train it, publish.
+PlainRun plain_synchronous(const Scenario& scenario) {
+  PlainRun run;
+  Workload workload = workload_of(scenario);
+  uint64_t ordinal = 0;
+  for (int64_t step = 0; step < scenario.steps; ++step) {
+    Decision batch{.kind = DecisionKind::kConsumeBatch, .version = step};
+    for (int group = 0; group < scenario.groups_per_step; ++group, ++ordinal) {
+      batch.groups.push_back(ordinal);
+      for (uint32_t sample = 0; sample < static_cast<uint32_t>(scenario.group_size); ++sample) {
+        const Decision start{.kind = DecisionKind::kStartEpisode,
+                             .episode = {.task_ordinal = ordinal, .sample = sample}};
+        run.decided.add(start.to_json());
+        run.trained.add(ordinal, sample, expected_of(scenario, workload.scale(ordinal, sample)), step, step);
+      }
+    }
+    run.decided.add(batch.to_json());
+    run.decided.add(Decision{.kind = DecisionKind::kPublish, .version = step + 1}.to_json());
+  }
+  run.decided.add(Decision{.kind = DecisionKind::kFinish, .reason = "all steps are done"}.to_json());
+  return run;
+}
+
 }  // namespace
 
 bool is_plain_synchronous(Scenario scenario) {
   scenario.max_ahead = 0;
-  TrainedDigest plain;
-  Workload workload = workload_of(scenario);
-  uint64_t ordinal = 0;
-  for (int64_t step = 0; step < scenario.steps; ++step) {
-    for (int group = 0; group < scenario.groups_per_step; ++group, ++ordinal) {
-      for (uint32_t sample = 0; sample < static_cast<uint32_t>(scenario.group_size); ++sample) {
-        plain.add(ordinal, sample, expected_of(scenario, workload.scale(ordinal, sample)), step, step);
-      }
-    }
-  }
-  return simulate(scenario).trained.order() == plain.order();
+  scenario.endless = false;
+  const PlainRun plain = plain_synchronous(scenario);
+  DecisionDigest decided;
+  const SimulationResult result = simulate(scenario, nullptr, {.event_log = [&](const Json& line) {
+                                             const Json* decisions = line.find("decisions");
+                                             if (decisions == nullptr) return;
+                                             for (const Json& decision : decisions->as_array()) {
+                                               decided.add(decision);
+                                             }
+                                           }});
+  return result.trained.order() == plain.trained.order() && decided.value() == plain.decided.value();
 }
 
 int64_t arms_that_play_others(const std::vector<Arm>& arms, const Scenario& base, Parallel& parallel) {
@@ -88,10 +128,22 @@ double synchronous_step_difference(Scenario scenario) {
 }
 
 double relabelling_difference(const Scenario& scenario) {
-  const SimulationResult straight = simulate(scenario);
-  const SimulationResult reversed = simulate(scenario, nullptr, {.reversed_samples = true});
-  return std::max(relative(reversed.trajectories_per_hour, straight.trajectories_per_hour),
-                  relative(reversed.lag_mean, straight.lag_mean));
+  constexpr uint64_t kOtherOrdinal = 1'000'003, kOtherSchedule = 0x5c4ed;
+  std::vector<Variation> names = {
+      {.shuffled_samples = true}, {.first_ordinal = kOtherOrdinal}, {.schedule = kOtherSchedule}};
+  const bool whole_batches =
+      scenario.max_ahead == 0 && scenario.extra_groups == 0 &&
+      scenario.groups_per_step * scenario.group_size <= scenario.max_concurrent_episodes;
+  if (whole_batches) names.push_back({.shuffled_groups = true});
+  const SimulationResult plain = simulate(scenario);
+  double most = 0;
+  for (const Variation& variation : names) {
+    const SimulationResult renamed = simulate(scenario, nullptr, variation);
+    most = std::max({most, relative(renamed.trajectories_per_hour, plain.trajectories_per_hour),
+                     relative(renamed.lag_mean, plain.lag_mean),
+                     relative(renamed.length_ratio, plain.length_ratio)});
+  }
+  return most;
 }
 
 }  // namespace stoker

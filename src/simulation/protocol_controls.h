@@ -14,7 +14,8 @@ namespace stoker {
 // every simulation, whatever it finds. Each is a number that says how far it is from holding.
 
 // C1: whether depth 0 trains what a loop without a controller would: batch after batch, in order, each
-// of its length and sampled under the version that it is trained on.
+// of its length and sampled under the version that it is trained on; and whether everything decided on the
+// way is what such a loop does.
 bool is_plain_synchronous(Scenario scenario);
 
 // C2: with weights that never change, the arms whose episodes are not those of the first one: what was played
@@ -31,7 +32,10 @@ double little_difference(const SimulationResult& result, int depth);
 // training and publication, on the average. Only where the engine has enough for all sequences.
 double synchronous_step_difference(Scenario scenario);
 
-// C6: by what share throughput or mean lag change when the members of each group swap their numbers.
+// C6: by what share throughput, mean lag or length ratio change at most under other names: when the members
+// of each group exchange their numbers, when the tasks have other ordinals, when what is ready at once is
+// done in another order, and, where whole batches start at once, when the groups of a batch exchange their
+// ordinals.
 double relabelling_difference(const Scenario& scenario);
 
 }  // namespace stoker

@@ -70,17 +70,25 @@ class Simulation {
   Simulation(const Scenario& scenario, Tracer* tracer, const Variation& variation)
       : scenario_(scenario),
         variation_(variation),
-        executor_(static_cast<uint64_t>(scenario.seed)),
+        executor_(variation.schedule.value_or(static_cast<uint64_t>(scenario.seed))),
         workload_(scenario.law, scenario.sample_cv, scenario.group_size,
                   static_cast<uint64_t>(scenario.seed)),
         engine_(engine_options(scenario), executor_),
         turn_engine_(engine_),
         activity_(tracer),
         player_(scenario_, workload_, engine_, served(), activity_, executor_),
-        orchestrator_({.controller = options(), .activity = &activity_}, player_, tasks_, served()),
+        orchestrator_({.controller = options(),
+                       .first_ordinal = variation.first_ordinal,
+                       .event_log = variation.event_log,
+                       .activity = &activity_},
+                      player_, tasks_, served()),
         longest_(longest_tenth(scenario)) {
     workload_.grow(scenario.growth, groups_of_run());
-    if (variation.reversed_samples) workload_.reverse_samples();
+    workload_.begin_at(variation.first_ordinal);
+    if (variation.shuffled_samples) workload_.shuffle_samples();
+    if (variation.shuffled_groups) {
+      workload_.shuffle_groups(static_cast<uint64_t>(scenario.groups_per_step));
+    }
     engine_.when_published([this] { swapped(); });
   }
 
@@ -97,7 +105,8 @@ class Simulation {
     ControllerOptions options = controller_options(scenario_);
     constexpr int64_t kEndless = 1 << 20;
     if (scenario_.endless) options.total_steps += kEndless;
-    if (variation_.frozen_weights) options.end_ordinal = static_cast<uint64_t>(groups_of_run());
+    if (variation_.frozen_weights)
+      options.end_ordinal = variation_.first_ordinal + static_cast<uint64_t>(groups_of_run());
     return options;
   }
 
@@ -207,7 +216,7 @@ class Simulation {
                                                          static_cast<double>(outstanding_.size());
     result_.depth_found = orchestrator_.controller().found_depth();
     std::vector<double> dispatched;
-    for (uint64_t ordinal = 0; ordinal <= last_ordinal_; ++ordinal) {
+    for (uint64_t ordinal = variation_.first_ordinal; ordinal <= last_ordinal_; ++ordinal) {
       dispatched.push_back(workload_.group_mean(ordinal));
     }
     result_.length_ratio = mean(scales_) / mean(dispatched);

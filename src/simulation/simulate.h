@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
+#include "base/json.h"
 #include "base/metrics.h"
 #include "base/trace.h"
 #include "simulation/scenario.h"
@@ -37,10 +40,15 @@ struct SimulationResult {
   uint64_t schedule_digest = 0;  // equal for equal runs
 };
 
-// What the controls of the protocol change about a run.
+// What the controls of the protocol change about a run, or ask of it.
 struct Variation {
-  bool frozen_weights = false;    // steps leave the weights as they are, and the tasks end with the steps
-  bool reversed_samples = false;  // the members of each group swap their lengths, the last with the first
+  bool frozen_weights = false;  // steps leave the weights as they are, and the tasks end with the steps
+  // Other names for the same work (workload.h).
+  uint64_t first_ordinal = 0;
+  bool shuffled_samples = false;
+  bool shuffled_groups = false;      // those of each groups_per_step
+  std::optional<uint64_t> schedule;  // seed of the order in which work is done that is ready at once
+  std::function<void(const Json& line)> event_log;  // takes the event log; may be empty
 };
 
 // Runs the orchestrator and its controller on a virtual clock against a processor-sharing engine, episodes

@@ -20,23 +20,31 @@ class Workload {
   // the first question.
   void grow(double times, double ordinals);
 
-  // The members of each group swap their scales, the last with the first.
-  void reverse_samples() { reversed_ = true; }
+  // Other names for the same work, one or several, before the first question. The first ordinal is another
+  // one.
+  void begin_at(uint64_t first_ordinal) { first_ordinal_ = first_ordinal; }
+  // The members of each group exchange their scales, in an order drawn for it.
+  void shuffle_samples() { shuffled_samples_ = true; }
+  // So do the groups of each so many ordinals.
+  void shuffle_groups(uint64_t of_ordinals) { shuffled_groups_ = of_ordinals; }
 
   double scale(uint64_t ordinal, uint32_t sample);
   double group_mean(uint64_t ordinal);
 
  private:
-  void draw_up_to(uint64_t ordinal);
+  uint64_t group_of(uint64_t ordinal) const;
+  void draw_up_to(uint64_t group);
 
   LatencyLaw law_;
   double sample_cv_;
   size_t group_size_;
-  bool reversed_ = false;
-  double growth_ = 1;       // of the scale, in all
-  double grown_after_ = 1;  // ordinals
+  uint64_t first_ordinal_ = 0;
+  bool shuffled_samples_ = false;
+  uint64_t shuffled_groups_ = 0;  // ordinals; 0: not at all
+  double growth_ = 1;             // of the scale, in all
+  double grown_after_ = 1;        // ordinals
   std::mt19937_64 generator_;
-  std::vector<double> scales_;  // by ordinal, then sample
+  std::vector<double> scales_;  // by group in the order of their draws, then sample
 };
 
 }  // namespace stoker

@@ -88,13 +88,51 @@ Weights small_model(int32_t vocabulary) {
   return initialize_weights(config, 11);
 }
 
+constexpr int32_t kGroups = 2, kGroupSize = 3;  // of a batch
+
 struct LoopOptions {
+  bool plain = false;  // without controller and orchestrator
   int64_t steps = 4;
   int32_t max_ahead = 0;
   int32_t max_concurrent_episodes = 100;
   int32_t max_batch = 64;  // of the engine
   int64_t stop_after = -1;
   int32_t threads = 1;
+};
+
+// Synchronous training as a loop, without controller and orchestrator: one episode after the other, then the
+// next weights.
+class PlainSource final : public RolloutSource {
+ public:
+  PlainSource(EpisodeRunner& runner, const TaskSource& tasks, Engine& engine, int64_t steps)
+      : runner_(runner), tasks_(tasks), engine_(engine), steps_(steps) {}
+  Task<std::optional<RolloutBatch>> next_batch() override {
+    if (engine_.version() == steps_) co_return std::nullopt;
+    RolloutBatch batch{.step = engine_.version()};
+    for (int32_t i = 0; i < kGroups; ++i, ++ordinal_) {
+      Group group{.task_ordinal = ordinal_,
+                  .task_id = tasks_.task(ordinal_).id,
+                  .dispatch_version = engine_.version()};
+      for (uint32_t sample = 0; sample < static_cast<uint32_t>(kGroupSize); ++sample) {
+        const EpisodeId id{.task_ordinal = ordinal_, .sample = sample};
+        group.episodes.push_back(co_await runner_.run(id, tasks_.task(ordinal_), nullptr));
+      }
+      batch.groups.push_back(std::move(group));
+    }
+    co_return batch;
+  }
+  Task<> step_finished(WeightsPtr weights) override {
+    EXPECT_TRUE((co_await engine_.publish(std::move(weights))).ok());
+  }
+  uint64_t next_ordinal() const override { return ordinal_; }
+  std::vector<uint64_t> open_ordinals() const override { return {}; }
+
+ private:
+  EpisodeRunner& runner_;
+  const TaskSource& tasks_;
+  Engine& engine_;
+  int64_t steps_;
+  uint64_t ordinal_ = 0;
 };
 
 struct LoopResult {
@@ -157,8 +195,8 @@ Task<LoopResult> train_loop(Executor* executor, LoopOptions options, CheckpointS
   NumberedTasks tasks;
   Orchestrator::Options rollout;
   rollout.controller = {.total_steps = options.steps,
-                        .groups_per_batch = 2,
-                        .group_size = 3,
+                        .groups_per_batch = kGroups,
+                        .group_size = kGroupSize,
                         .max_concurrent_episodes = options.max_concurrent_episodes,
                         .max_ahead = options.max_ahead};
   rollout.first_ordinal = start.next_ordinal;
@@ -167,7 +205,8 @@ Task<LoopResult> train_loop(Executor* executor, LoopOptions options, CheckpointS
   rollout.trained_batches = start.step;
   Orchestrator orchestrator(rollout, runner, tasks, engine);
   OrchestratorSource source(orchestrator, engine, *executor);
-  NotingSource noting(source, result.ordinals);
+  PlainSource plain(runner, tasks, engine, options.steps);
+  NotingSource noting(options.plain ? static_cast<RolloutSource&>(plain) : source, result.ordinals);
   Trainer* trainer_pointer = nullptr;
   TrainerParts parts{.learner = learner, .source = noting, .checkpoints = store};
   parts.on_step = [&](int64_t step, const MetricMap& metrics) {
@@ -176,9 +215,9 @@ Task<LoopResult> train_loop(Executor* executor, LoopOptions options, CheckpointS
   };
   Trainer trainer(trainer_options, parts, start);
   trainer_pointer = &trainer;
-  co_await orchestrator.start();
+  if (!options.plain) co_await orchestrator.start();
   result.summary = co_await trainer.run();
-  co_await orchestrator.close();
+  if (!options.plain) co_await orchestrator.close();
   co_await engine.close();
   WeightsPtr weights = co_await learner.snapshot();
   result.weights.assign(weights->values().begin(), weights->values().end());
@@ -210,6 +249,16 @@ TEST_F(ReproducibilityTest, WithoutRunningAheadTheWeightsDoNotDependOnTheSchedul
   }
   RealExecutor executor;
   EXPECT_EQ(run(executor, train_loop(&executor, {.threads = 2}, nullptr)).weights, expected.weights);
+}
+
+// Control C1 of the protocol (Stoker's reference on asynchronous rollouts, section 8.5).
+TEST_F(ReproducibilityTest, C1_WithoutRunningAheadTheWeightsAreThoseOfALoopWithoutAController) {
+  const LoopResult plain = simulate({.plain = true}, 1);
+  const LoopResult controlled = simulate({}, 1);
+  EXPECT_EQ(plain.summary.state.version, 4);
+  EXPECT_EQ(controlled.weights, plain.weights);
+  EXPECT_EQ(controlled.ordinals, plain.ordinals);
+  EXPECT_NE(simulate({.max_ahead = 1}, 1).weights, plain.weights);
 }
 
 TEST_F(ReproducibilityTest, SamplerAndTrainerAgreeExactlyAtLagZero) {
