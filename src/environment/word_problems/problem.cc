@@ -15,6 +15,12 @@ constexpr const char* kItems[] = {"pens",    "apples", "books", "cards",  "stamp
                                   "candles", "shirts", "coins", "bricks", "bottles", "plants",
                                   "tickets", "toys",   "lamps", "eggs"};
 
+constexpr const char* kBoxes[] = {"boxes", "bags", "crates", "baskets", "cartons", "sacks", "trays", "jars"};
+constexpr const char* kPlaces[] = {"shop",   "market",  "club", "camp",  "cinema",
+                                   "garage", "theater", "zoo",  "store", "station"};
+constexpr const char* kWorkers[] = {"baker",    "farmer", "tailor",    "painter", "driver",
+                                    "gardener", "potter", "carpenter", "smith",   "cook"};
+
 // In this order, so that a template draws the same whatever it uses.
 constexpr struct {
   char letter;
@@ -35,6 +41,9 @@ WordProblem fill_template(const WordTemplate& word_template, RandomStream& rando
     words[std::string(1, number.letter)] =
         std::to_string(number.lowest + static_cast<int64_t>(random.below(range)));
   }
+  words["boxes"] = kBoxes[random.below(std::size(kBoxes))];
+  words["place"] = kPlaces[random.below(std::size(kPlaces))];
+  words["worker"] = kWorkers[random.below(std::size(kWorkers))];
 
   WordProblem problem;
   std::string_view text = word_template.text;

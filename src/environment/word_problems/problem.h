@@ -8,9 +8,9 @@
 
 namespace stoker {
 
-// A story that asks for a number. In `text`, {name}, {other} and {items} are drawn words. A letter is a drawn
-// number, in `text` in braces: a, b, c have two digits, p, q lie between 3 and 9, x, y between 2000 and 9999.
-// `expression` is over the same letters, and above 0 whatever is drawn.
+// A story that asks for a number. In `text`, {name}, {other}, {items}, {boxes}, {place} and {worker} are
+// drawn words. A letter is a drawn number, in `text` in braces: a, b, c have two digits, p, q lie between 3
+// and 9, x, y between 2000 and 9999. `expression` is over the same letters, and above 0 whatever is drawn.
 struct WordTemplate {
   const char* text;
   const char* expression;
