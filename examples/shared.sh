@@ -45,11 +45,13 @@ write_figures() {
   mv "$json.tmp" "$json"
 }
 
-# report_training BEGIN: success before and after $output/rl, whose figures are in $output/train.json, and the seconds
-# since BEGIN, printed and written.
+# report_training BEGIN: success before and after $output/rl, whose figures are in $output/train.json, the most memory that
+# a run in $output held, and the seconds since BEGIN, printed and written.
 report_training() {
-  local seconds name lines=""
+  local seconds memory name lines=""
   seconds=$(awk -v begin="$1" -v end="$(date +%s.%N)" 'BEGIN { printf "%.1f", end - begin }')
+  memory=$(grep -ho '"process/peak_memory_bytes":[0-9.e+]*' "$output"/*/metrics.jsonl \
+    | awk -F: '$2 + 0 > most { most = $2 + 0 } END { printf "%.2f", most / 1e9 }')
   for name in success_before success_after success_before_sampled success_after_sampled; do
     if [[ -n $(figure $name "$output/train.json") ]]; then lines+="$name $(figure $name "$output/train.json") share"$'\n'; fi
   done
@@ -57,6 +59,7 @@ report_training() {
   awk '$1 ~ /_before/ { before[$1 ~ /sampled/] = $2 } $1 ~ /_after/ { printf "%-22s %8s %8s\n", $1 ~ /sampled/ ? "temperature 1" : "greedy", before[$1 ~ /sampled/], $2 }' <<<"$lines"
   echo "model       $output/rl/model"
   echo "run folder  $output/rl"
+  echo "peak memory $memory GB"
   echo "seconds     $seconds"
-  write_figures <<<"${lines}seconds $seconds s"
+  write_figures <<<"${lines}peak_memory $memory GB"$'\n'"seconds $seconds s"
 }
