@@ -47,9 +47,6 @@ class Regime {
     if (results.empty()) results = play_controller(scenario(arm, law), seeds_, parallel_);
     return results;
   }
-  Results controller(const Scenario& scenario) const {
-    return play_controller(scenario, kPublishedSeeds, parallel_);
-  }
   Results model(const Scenario& scenario) const {
     return play_model(scenario, seeds_, kControllerRules, parallel_);
   }
@@ -133,8 +130,7 @@ class PublishedComparison {
       if (!predictions_.contains(arm.name)) continue;
       Agreement left = compare_arm(arm, table);
       for (const Ablation& ablation : published_ablations()) {
-        if (ablation.arm != arm.name || left.most() <= kClose) continue;
-        if (ablation.rules && !controller_) continue;  // the model plays the published ones
+        if (!controller_ || ablation.arm != arm.name || left.most() <= kClose) continue;
         left = compare_ablated(arm, ablation, table);
       }
       unexplained = unexplained.worst(left);
@@ -179,17 +175,11 @@ class PublishedComparison {
   // The arm without what makes the difference.
   Agreement compare_ablated(const Arm& arm, const Ablation& ablation, std::string& table) {
     const std::string name = fmt::format("{}, less {}", arm.name, ablation.what);
-    if (ablation.scenario) {
-      return compare_laws(arm, name, prefix() + "_ablated", table, [&](const NamedLaw& law) {
-        const Scenario changed = (*ablation.scenario)(regime_.scenario(arm, law));
-        return controller_ ? regime_.controller(changed) : regime_.model(changed, kPublishedRules);
-      });
-    }
     Agreement worst;
     std::string row;
     for (const NamedLaw& law : protocol_laws()) {
       const ReferenceResult result = mean_of(played(arm, law), kPublishedSeeds),
-                            model = mean_of(regime_.model(regime_.scenario(arm, law), *ablation.rules),
+                            model = mean_of(regime_.model(regime_.scenario(arm, law), ablation.rules),
                                             kPublishedSeeds);
       const Agreement agreement = compare(result, model);
       worst = worst.worst(agreement);

@@ -78,20 +78,14 @@ Agreement compare(const ReferenceResult& result, const ReferenceResult& colocate
 }
 
 const std::vector<Ablation>& published_ablations() {
-  static constexpr ReferenceRules kDepthOfTheController{
-      .cap_at_step_end = false, .queue_of_one_batch = false, .whole_tokens = false};
+  static constexpr ReferenceRules kWithoutBoth{
+      .cap_at_step_end = true, .queue_of_one_batch = false, .whole_tokens = false};
+  static constexpr const char* kBoth = "the queue of one batch and the late look at the cap";
   static const std::vector<Ablation> ablations = {
-      {.arm = "eta 4, re-prefill 150k tok/s",
-       .what = "re-prefill of laws with a time-out",
-       .scenario =
-           [](Scenario scenario) {
-             if (scenario.law.time_out > 0) scenario.on_update = "keep";
-             return scenario;
-           }},
-      {.arm = "discard > 1", .what = "queue of one batch", .rules = kDepthOfTheController},
-      {.arm = "discard > 2", .what = "queue of one batch", .rules = kDepthOfTheController},
-      {.arm = "discard > 4", .what = "queue of one batch", .rules = kDepthOfTheController},
-      {.arm = "discard > 8", .what = "queue of one batch", .rules = kDepthOfTheController}};
+      {.arm = "discard > 1", .what = kBoth, .rules = kWithoutBoth},
+      {.arm = "discard > 2", .what = kBoth, .rules = kWithoutBoth},
+      {.arm = "discard > 4", .what = kBoth, .rules = kWithoutBoth},
+      {.arm = "discard > 8", .what = kBoth, .rules = kWithoutBoth}};
   return ablations;
 }
 

@@ -50,14 +50,12 @@ Predictions published_predictions(const std::string& regime);
 Agreement compare(const ReferenceResult& result, const ReferenceResult& colocated,
                   const Prediction& published);
 
-// What makes an arm differ from its prediction, where that is known: with it taken away the difference is
-// gone. Either the model plays the published rules but for these, and is compared with the controller, or
-// both play another scenario, and are compared with the prediction.
+// What makes an arm of the controller differ from its prediction: under the published rules less these ones
+// the model does as the controller does.
 struct Ablation {
   std::string arm;
   std::string what;  // is taken away
-  std::optional<ReferenceRules> rules;
-  std::optional<Scenario (*)(Scenario)> scenario;
+  ReferenceRules rules;
 };
 const std::vector<Ablation>& published_ablations();
 

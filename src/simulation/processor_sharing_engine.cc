@@ -78,16 +78,26 @@ Task<Result<std::vector<float>>> ProcessorSharingEngine::score(std::vector<int32
 Task<Result<Done>> ProcessorSharingEngine::publish(WeightsPtr weights) {
   advance();
   paused_ = true;
+  prefill_end_.reset();  // what the weights before have not recomputed, these do
   reschedule();
-  double seconds = options_.publish_seconds;
-  if (options_.prefill_tokens_per_second > 0) seconds += contexts_ / options_.prefill_tokens_per_second;
-  co_await sleep_for(from_seconds(seconds));
-  advance();
+  double prefill_seconds = 0;
+  if (options_.prefill_tokens_per_second > 0)
+    prefill_seconds = contexts_ / options_.prefill_tokens_per_second;
+  co_await sleep_for(from_seconds(options_.publish_seconds));
   version_ = weights->version();
-  paused_ = false;
-  reschedule();
+  if (prefill_seconds > 0) {
+    prefill_end_ = executor_.post_at(executor_.now() + from_seconds(prefill_seconds), [this] { resume(); });
+  } else {
+    resume();
+  }
   if (when_published_) when_published_();
   co_return Done{};
+}
+
+void ProcessorSharingEngine::resume() {
+  advance();
+  paused_ = false;
+  reschedule();
 }
 
 EngineStatistics ProcessorSharingEngine::statistics() const {

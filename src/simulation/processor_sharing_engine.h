@@ -14,7 +14,8 @@ struct ProcessorSharingOptions {
   double tokens_per_second = 17066;        // of all sequences together
   double sequence_tokens_per_second = 60;  // most of one sequence
   double publish_seconds = 5;              // nothing is generated while weights are swapped
-  // Of contexts that are computed anew in every swap, which lasts so much longer; 0: the cache is kept.
+  // Of contexts that are computed anew after every swap: the new weights serve, and nothing is generated for
+  // so much longer; 0: the cache is kept.
   double prefill_tokens_per_second = 0;
 };
 
@@ -54,6 +55,7 @@ class ProcessorSharingEngine final : public Engine {
   void advance();       // brings the service up to this moment
   void reschedule();
   void finish_due();
+  void resume();
   void leave(Jobs::iterator job);
 
   ProcessorSharingOptions options_;
@@ -66,7 +68,7 @@ class ProcessorSharingEngine final : public Engine {
   std::function<void()> when_published_;
   TimePoint updated_{};
   Jobs jobs_;
-  std::unique_ptr<Timer> next_end_;
+  std::unique_ptr<Timer> next_end_, prefill_end_;
 };
 
 }  // namespace stoker

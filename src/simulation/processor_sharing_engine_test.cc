@@ -85,6 +85,44 @@ TEST(ProcessorSharingEngine, WeightsStopItAndSequencesGoOn) {
   EXPECT_EQ(rig.sink.versions, (std::vector<int64_t>{0, 1}));
 }
 
+// Publishes at these times; notes when each publication was over.
+Task<> publish_all(ProcessorSharingEngine* engine, std::vector<double> starts, std::vector<double>* ends) {
+  Executor& executor = co_await current_executor();
+  for (const double start : starts) {
+    co_await sleep_for(from_seconds(start - to_seconds(executor.now().time_since_epoch())));
+    EXPECT_TRUE(co_await engine->publish(version_one()));
+    ends->push_back(to_seconds(executor.now().time_since_epoch()));
+  }
+}
+
+// 30 s of contexts: whoever published goes on after 5 s, what is generated after 35. Weights that come before
+// that have all contexts computed for themselves.
+TEST(ProcessorSharingEngine, ContextsAreRecomputedUnderWeightsThatServe) {
+  for (const auto& [starts, end] : {std::pair{std::vector<double>{2}, 45.0}, {{2, 22}, 65.0}}) {
+    SimulatedExecutor executor(3);
+    ProcessorSharingEngine engine({.tokens_per_second = 100,
+                                   .sequence_tokens_per_second = 60,
+                                   .publish_seconds = 5,
+                                   .prefill_tokens_per_second = 100},
+                                  executor);
+    engine.change_contexts(3000);
+    NoSink sink;
+    double ended = 0;
+    std::vector<double> published, expected = starts;
+    for (double& time : expected) time += 5;
+    const auto both = [](ProcessorSharingEngine* on, std::vector<double> times, std::vector<double>* over,
+                         NoSink* tokens, double* at) -> Task<> {
+      Scope scope(co_await current_executor());
+      scope.spawn(publish_all(on, std::move(times), over));
+      scope.spawn(request(on, 600, 0, at, tokens));
+      co_await scope.join();
+    };
+    run(executor, both(&engine, starts, &published, &sink, &ended));
+    EXPECT_EQ(published, expected);
+    EXPECT_NEAR(ended, end, 1e-6);
+  }
+}
+
 Task<> cancel_one(Rig* rig) {
   Scope cancelled(co_await current_executor());
   Scope rest(co_await current_executor());

@@ -72,7 +72,7 @@ class Model {
   // --- Engine and tools
 
   double rate() const {
-    if (trainer_ == Trainer::kSyncing || generating_.empty()) return 0;
+    if (trainer_ == Trainer::kSyncing || prefill_end_ < kNever || generating_.empty()) return 0;
     return std::min(scenario_.sequence_tokens_per_second,
                     scenario_.engine_tokens_per_second / static_cast<double>(generating_.size()));
   }
@@ -86,7 +86,7 @@ class Model {
     const double generation_end =
         rate() > 0 ? time_ + (generating_.begin()->first - tokens_) / rate() : kNever;
     const double tool_end = in_tool_.empty() ? kNever : in_tool_.begin()->first;
-    const double now = std::min({generation_end, tool_end, trainer_end_});
+    const double now = std::min({generation_end, tool_end, trainer_end_, prefill_end_});
     const bool first_ends = now == generation_end;
     tokens_ = first_ends ? generating_.begin()->first : tokens_ + rate() * (now - time_);
     time_ = now;
@@ -95,6 +95,8 @@ class Model {
       in_tool_.insert({time_ + scale(id) * scenario_.tool_seconds / scenario_.turns, id});
     } else if (now == tool_end) {
       end_turn(in_tool_.extract(in_tool_.begin()).value().second);
+    } else if (now == prefill_end_) {
+      prefill_end_ = kNever;
     } else {
       advance_trainer();
     }
@@ -227,17 +229,16 @@ class Model {
     drop_if([&](uint64_t, const ModelGroup& group) { return over_cap(group); });
   }
 
+  // Training does not wait for the contexts that are recomputed, generation does.
   void start_sync() {
-    double seconds = scenario_.publish_seconds;
-    if (scenario_.on_update == "recompute") {
-      double contexts = 0;
-      for (const auto& [id, turn] : turns_done_) {
-        contexts += scale(id) * scenario_.tokens * (turn + 0.5) / scenario_.turns;
-      }
-      seconds += contexts / scenario_.prefill_tokens_per_second;
-    }
     trainer_ = Trainer::kSyncing;
-    trainer_end_ = time_ + seconds;
+    trainer_end_ = time_ + scenario_.publish_seconds;
+    if (scenario_.on_update != "recompute") return;
+    double contexts = 0;
+    for (const auto& [id, turn] : turns_done_) {
+      contexts += scale(id) * scenario_.tokens * (turn + 0.5) / scenario_.turns;
+    }
+    if (contexts > 0) prefill_end_ = trainer_end_ + contexts / scenario_.prefill_tokens_per_second;
   }
 
   void end_sync() {
@@ -284,6 +285,7 @@ class Model {
   int64_t version_ = 0;
   Trainer trainer_ = Trainer::kIdle;
   double trainer_end_ = kNever;
+  double prefill_end_ = kNever;  // nothing is generated before
 
   double measured_since_ = 0;
   uint64_t last_trained_ = 0;

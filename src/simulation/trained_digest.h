@@ -8,6 +8,7 @@
 
 namespace stoker {
 
+// Of words in their order; the same on every machine of this byte order.
 template <size_t N>
 uint64_t digest_of(const std::array<uint64_t, N>& words) {
   return hash64({reinterpret_cast<const char*>(words.data()), sizeof words});

@@ -54,8 +54,8 @@ uint64_t Workload::group_of(uint64_t ordinal) const {
 void Workload::draw_up_to(uint64_t group) {
   const auto uniform = [this] { return static_cast<double>(generator_() >> 11) * 0x1p-53; };
   while (scales_.size() <= group * group_size_) {
-    const size_t ordinal_now = scales_.size() / group_size_;
-    const double grown = std::min(1.0, static_cast<double>(ordinal_now) / grown_after_);
+    const size_t group_now = scales_.size() / group_size_;
+    const double grown = std::min(1.0, static_cast<double>(group_now) / grown_after_);
     const double factor = draw_scale(law_, uniform) * (1 + (growth_ - 1) * grown);
     for (size_t sample = 0; sample < group_size_; ++sample) {
       const double noise = law_.kind == "constant" ? 1 : draw_lognormal(sample_cv_, uniform);
