@@ -21,7 +21,7 @@ class Quarantine::Held final : private OwnSource, public RootTask, public ListHo
  public:
   Held(Quarantine& quarantine, Task<void> task, std::string name)
       : OwnSource(quarantine.shutdown_.token()),
-        RootTask(quarantine.executor_, source.token(), std::move(task), std::move(name)),
+        RootTask(quarantine.executor_, source.token(), std::move(task), std::move(name), running_task_name()),
         quarantine_(quarantine) {}
 
   using RootTask::exception;

@@ -3,20 +3,25 @@
 namespace stoker {
 namespace {
 
-std::string full_name(std::string name) {
-  const TaskRecord* parent = running_task();
+std::string full_name(std::string_view owner, std::string name) {
   if (name.empty()) name = "task";
-  if (parent == nullptr || parent->name().empty()) return name;
+  if (owner.empty()) return name;
   std::string full;
-  full.reserve(parent->name().size() + 1 + name.size());
-  full.append(parent->name()).append("/").append(name);
+  full.reserve(owner.size() + 1 + name.size());
+  full.append(owner).append("/").append(name);
   return full;
 }
 
 }  // namespace
 
-RootTask::RootTask(Executor& executor, CancellationToken cancellation, Task<void> task, std::string name)
-    : TaskRecord(full_name(std::move(name))),
+std::string_view running_task_name() {
+  const TaskRecord* running = running_task();
+  return running == nullptr ? std::string_view() : running->name();
+}
+
+RootTask::RootTask(Executor& executor, CancellationToken cancellation, Task<void> task, std::string name,
+                   std::string_view owner)
+    : TaskRecord(full_name(owner, std::move(name))),
       context_{&executor, this, std::move(cancellation)},
       task_(std::move(task)) {
   if (!task_) detail::throw_moved_from();

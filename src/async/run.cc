@@ -19,7 +19,7 @@ class RunTask final : public RootTask {
 }  // namespace
 
 void run_task(Executor& executor, Task<void> task, CancellationToken cancellation, std::string name) {
-  RunTask root(executor, std::move(cancellation), std::move(task), std::move(name));
+  RunTask root(executor, std::move(cancellation), std::move(task), std::move(name), running_task_name());
   root.start();
   try {
     executor.run_until(root.done);

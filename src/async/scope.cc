@@ -10,7 +10,8 @@ namespace stoker {
 class Scope::Child final : public RootTask, public FrameMemory {
  public:
   Child(Scope& scope, Task<void> task, std::string name)
-      : RootTask(*scope.executor_, scope.token(), std::move(task), std::move(name)), scope_(scope) {}
+      : RootTask(*scope.executor_, scope.token(), std::move(task), std::move(name), scope.owner_),
+        scope_(scope) {}
 
   bool belongs_to(const Scope& scope) const { return &scope_ == &scope; }
 
@@ -40,7 +41,7 @@ class JoinAwaiter final : public Waiter {
 }  // namespace
 
 Scope::Scope(Executor& executor, const CancellationToken& parent)
-    : executor_(&executor), parent_(parent), source_(std::in_place, parent) {}
+    : executor_(&executor), owner_(running_task_name()), parent_(parent), source_(std::in_place, parent) {}
 
 Scope::~Scope() {
   const auto is_child = [this](const TaskRecord& record) {

@@ -38,7 +38,8 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
   // Starts `task` on the executor; it first runs after the caller's next suspension. `name` is for reports;
-  // the starting task's name is put before it.
+  // the name of the task that made the scope is put before it. (Not that of the one that calls this: where
+  // each task of a scope starts the next one, names would grow without end.)
   void spawn(Task<void> task, std::string name = "");
 
   // Waits until no task runs, then rethrows the first exception other than Cancelled. While it waits, the
@@ -64,6 +65,7 @@ class Scope {
   [[noreturn]] void abort_with_names(FunctionRef<bool(const TaskRecord&)> is_child) const;
 
   Executor* executor_;
+  std::string owner_;  // the name of the task that made it; empty: no task did
   CancellationToken parent_;
   std::optional<CancellationSource> source_;  // always holds one
   bool cancelled_ = false;                    // by cancel() or through join(), not by a failure

@@ -131,7 +131,21 @@ Task<> spawn_named(std::string* name) {
   co_await scope.join();
 }
 
-CO_TEST(Scope, TasksCarryTheNamesOfWhoStartedThem) {
+Task<> spawn_successors(Scope& scope, int count, std::string* name) {
+  *name = running_task()->name();
+  if (count > 0) scope.spawn(spawn_successors(scope, count - 1, name), "successor");
+  co_return;
+}
+
+CO_TEST(Scope, TheNameOfATaskDoesNotGrowWithTheGenerationsBeforeIt) {
+  std::string name;
+  Scope scope(co_await current_executor());
+  scope.spawn(spawn_successors(scope, 3, &name), "first");
+  co_await scope.join();
+  EXPECT_EQ(name, "main/successor");
+}
+
+CO_TEST(Scope, TasksCarryTheNamesOfWhoMadeTheirScope) {
   std::string name;
   Scope scope(co_await current_executor());
   scope.spawn(spawn_named(&name), "outer");

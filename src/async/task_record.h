@@ -20,7 +20,7 @@ class TaskRecord : public ListHook<TaskRecord> {
  public:
   explicit TaskRecord(std::string name) : name_(std::move(name)) {}
 
-  // The names of the tasks that started it, outermost first, joined with '/', then its own.
+  // The names of the tasks that it runs under, outermost first, joined with '/', then its own.
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
