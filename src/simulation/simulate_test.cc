@@ -256,6 +256,7 @@ TEST(Simulate, WhatNewWeightsDoToEpisodesInFlightHasItsPrice) {
   scenario.endless = true;
   const SimulationResult keep = simulate(scenario);
   scenario.on_update = "recompute";
+  scenario.prefill_tokens_per_second = 30'000;  // at 150,000 the trainer still has its batches in time
   const SimulationResult slow = simulate(scenario);
   scenario.prefill_tokens_per_second = 1e12;
   const SimulationResult fast = simulate(scenario);
