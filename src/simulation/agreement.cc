@@ -21,7 +21,9 @@ std::vector<ReferenceResult> play_seeds(const Scenario& scenario, int64_t seeds,
   return results;
 }
 
-double relative(double value, double expected) { return expected == 0 ? value : value / expected - 1; }
+double relative_difference(double value, double expected) {
+  return expected == 0 ? value : value / expected - 1;
+}
 
 double larger(double a, double b) { return std::abs(a) >= std::abs(b) ? a : b; }
 
@@ -61,9 +63,9 @@ Agreement Agreement::worst(const Agreement& other) const {
 }
 
 Agreement compare(const ReferenceResult& result, const ReferenceResult& expected) {
-  return {.throughput = relative(result.trajectories_per_hour, expected.trajectories_per_hour),
-          .lag = relative(result.lag_mean, expected.lag_mean),
-          .length = relative(result.length_ratio, expected.length_ratio)};
+  return {.throughput = relative_difference(result.trajectories_per_hour, expected.trajectories_per_hour),
+          .lag = relative_difference(result.lag_mean, expected.lag_mean),
+          .length = relative_difference(result.length_ratio, expected.length_ratio)};
 }
 
 Agreement compare(const ReferenceResult& result, const ReferenceResult& colocated,
@@ -71,10 +73,10 @@ Agreement compare(const ReferenceResult& result, const ReferenceResult& colocate
   constexpr double kHalfADecimal = 0.05;
   const double lag = published.lag.value_or(result.lag_mean);
   const double nearest = std::clamp(result.lag_mean, lag - kHalfADecimal, lag + kHalfADecimal);
-  return {
-      .throughput = relative(result.trajectories_per_hour / colocated.trajectories_per_hour, published.speed),
-      .lag = relative(lag + result.lag_mean - nearest, lag),
-      .length = relative(result.length_ratio, published.length)};
+  return {.throughput = relative_difference(result.trajectories_per_hour / colocated.trajectories_per_hour,
+                                            published.speed),
+          .lag = relative_difference(lag + result.lag_mean - nearest, lag),
+          .length = relative_difference(result.length_ratio, published.length)};
 }
 
 const std::vector<Ablation>& published_ablations() {
