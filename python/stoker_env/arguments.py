@@ -30,11 +30,11 @@ def convert(hint: Any, value: Any, where: str) -> Any:
     """The value that a hint asks for; `where` names it in the sentence."""
     if hint is Any or hint is object or hint is inspect.Parameter.empty:
         return value
+    if hint in (None, type(None), bool, int, float, str):
+        return _scalar(hint, value, where)
     plain = _unwrapped(hint)
     if plain is not None:
         return convert(plain[0], value, where)
-    if hint in (None, type(None), bool, int, float, str):
-        return _scalar(hint, value, where)
     origin = typing.get_origin(hint) or hint
     parts = typing.get_args(hint)
     if origin in _UNION_TYPES:

@@ -3,7 +3,7 @@
 import threading
 from typing import Callable, Optional
 
-TICK_SECONDS = 0.02
+TICK_SECONDS = 0.05
 _IDLE_TICKS = 50
 
 

@@ -207,6 +207,7 @@ class Server:
             self._timed.discard(job)
             if job.episode is not None:
                 job.episode.done(job)
+            job.start = _nothing  # which refers to the job: without the circle it is freed at once, not by the collector
         if not was_answered and job.request is not None:
             if error is not None:
                 self._answer_error(job.request, error)
@@ -328,6 +329,10 @@ def refuse(reader: LineReader, writer: LineWriter, error: BaseException) -> int:
         writer.write(protocol.encode({"id": request, "error": failure.to_json()}))
         break
     return 1
+
+
+def _nothing() -> None:
+    pass
 
 
 def _request_id(value: Any) -> int:

@@ -9,6 +9,7 @@ import unittest
 from support import RequestError, ServedTest
 
 WORLD = """
+    import gc
     import asyncio, os, subprocess, sys, threading, time
     import stoker_env
     from stoker_env import Action, Episode, Failure, Observation, Task, ToolError, tool
@@ -91,6 +92,11 @@ WORLD = """
             time.sleep(0.002)
         write("log", "cancelled" if stoker_env.cancelled() else "slept")
         return "done"
+
+    def requests() -> int:
+        '''Count the requests that this process holds.'''
+        gc.disable()
+        return sum(type(each).__name__ == "Job" for each in gc.get_objects())
 
     def stuck() -> str:
         '''Never end.'''
@@ -226,6 +232,15 @@ class ServerTest(ServedTest):
             client.wait(request)
         wait_for(self.read_log)
         self.assertEqual(self.read_log(), ["cancelled"])
+
+    def test_requests_are_freed_without_the_garbage_collector(self):
+        client = self.world("World", "requests")
+        for episode in range(30):
+            self.reset(client, "e%d" % episode)
+            self.step(client, "e%d" % episode, "hello")
+            client.request("close", {"episode": "e%d" % episode})
+            held = int(client.request("call", {"tool": "requests", "arguments": {}})["content"])
+            self.assertLessEqual(held, 3)  # this one, and what a thread has just left
 
     def test_a_quick_function_that_hangs_for_once_keeps_nobody_waiting(self):
         client = self.world("slow")
