@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../shared.sh"
 
-output=runs/compare rounds=9 steps=24
+output=runs/compare rounds=25 steps=24
 read_arguments "--rounds=" "$@"
 
 STOKER=$stoker "$here/demo.sh" --seed "$seed" --run "$here/python.toml" --output "$output/demo" --json "$output/demo.json"

@@ -146,7 +146,7 @@ void add_text_render(CLI::App& text, TextRenderArguments& arguments,
                      std::function<int(InterruptWatch&)>& chosen) {
   auto add_options = [&](CLI::App& verb) {
     verb.add_option("--template", arguments.chat_template,
-                    "A Jinja file, a JSON file with \"chat_template\", or a model directory")
+                    "A Jinja file, a JSON file with \"chat_template\", a model directory or a GGUF file")
         ->required();
     verb.add_option(
         "--tokenizer", arguments.tokenizer,

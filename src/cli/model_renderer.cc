@@ -20,7 +20,15 @@ std::optional<ChatTemplate> chosen_chat_template(const std::string& chosen, cons
     throw input_error(
         fmt::format("{} is \"{}\", which is no file; name a Jinja file, or \"chatml\".", what, chosen));
   }
-  return ChatTemplate::load(chosen);
+  ChatTemplate loaded = ChatTemplate::load(chosen);
+  // The models that a run writes get it as a Jinja file, which holds one.
+  if (loaded.source(false) != loaded.source(true)) {
+    throw input_error(
+        fmt::format("{} is {}, which has a template of its own for tools; name a Jinja file, which "
+                    "has one for both.",
+                    what, chosen));
+  }
+  return loaded;
 }
 
 std::unique_ptr<const Renderer> make_model_renderer(const fs::path& model, std::optional<ChatTemplate> chosen,

@@ -29,6 +29,18 @@ TEST(ModelRenderer, NamesTheSettingThatIsWrong) {
               HasSubstr("is no file"));
 }
 
+TEST(ModelRenderer, RefusesATemplateThatHasAnotherForTools) {
+  TestFolder folder;
+  const auto named = [&](const char* other) {
+    return folder.write("t.json",
+                        std::string(R"({"chat_template": [{"name": "default", "template": "a"}, )") +
+                            R"({"name": ")" + other + R"(", "template": "b"}]})");
+  };
+  EXPECT_THAT(input_error_of([&] { chosen_chat_template(named("tool_use"), "--chat-template"); }),
+              HasSubstr("of its own for tools"));
+  EXPECT_EQ(chosen_chat_template(named("rag"), "--chat-template")->source(true), "a");
+}
+
 // The chosen template knows the model's special tokens, and wins over the model's own.
 TEST(ModelRenderer, RendersTheChosenTemplateWithTheModelsTokens) {
   TestFolder folder;

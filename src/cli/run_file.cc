@@ -65,13 +65,14 @@ void check_together(const RunConfig& config, const ConfigReader& reader) {
                     "rollout.adaptive_depth to false.",
                     reader.describe("rollout.extra_groups"), rollout.extra_groups, reader.describe(other)));
   }
-  if (rollout.extra_groups > 0 && rollout.batch_order == "strict") {
-    throw input_error(
-        fmt::format("{} is {} and {} is strict: groups beyond a batch are there so that those that end first "
-                    "are trained, and strict order waits for those that were dispatched first; set the first "
-                    "to 0, or the second to oldest or completion.",
-                    reader.describe("rollout.extra_groups"), rollout.extra_groups,
-                    reader.describe("rollout.batch_order")));
+  if (rollout.extra_groups > 0 && rollout.batch_order == "strict" && rollout.max_ahead == 0 &&
+      rollout.max_staleness == 0) {
+    throw input_error(fmt::format(
+        "{} is {} and {} is strict, at rollout.max_ahead 0 and rollout.max_staleness 0: strict order "
+        "trains the groups that were dispatched first, and the rest would be generated to be "
+        "dropped; set the first to 0, or the second to oldest or completion.",
+        reader.describe("rollout.extra_groups"), rollout.extra_groups,
+        reader.describe("rollout.batch_order")));
   }
   if (rollout.adaptive_depth && (rollout.mode == "sync" || rollout.max_ahead < 2)) {
     throw input_error(

@@ -87,10 +87,12 @@ TEST_F(RunFileTest, ValuesThatDoNotFitTogetherAreNamedByBothKeys) {
     const std::string text = std::string("[rollout]\nextra_groups = 4\n") + other + "\n";
     EXPECT_NE(refusal(text).find("rollout.extra_groups"), std::string::npos) << text;
   }
-  sentence = refusal("[rollout]\nextra_groups = 4\nbatch_order = \"strict\"\n");
+  sentence =
+      refusal("[rollout]\nextra_groups = 4\nbatch_order = \"strict\"\nmax_ahead = 0\nmax_staleness = 0\n");
   EXPECT_NE(sentence.find("rollout.extra_groups"), std::string::npos) << sentence;
   EXPECT_NE(sentence.find("rollout.batch_order"), std::string::npos) << sentence;
   EXPECT_EQ(refusal("[rollout]\nextra_groups = 4\n"), "");
+  EXPECT_EQ(refusal("[rollout]\nextra_groups = 4\nbatch_order = \"strict\"\nmax_ahead = 1\n"), "");
   EXPECT_NE(refusal("[evaluate]\ntemperatures = []\n").find("evaluate.temperatures"), std::string::npos);
 }
 

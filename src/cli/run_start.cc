@@ -25,23 +25,28 @@ RunFolder::Existing existing_policy(const RunFileArguments& arguments) {
   return arguments.overwrite ? RunFolder::Existing::kOverwrite : RunFolder::Existing::kRefuse;
 }
 
-// The run folder keeps what its model came with beside the weights, for the models that the run writes: that
-// of a GGUF file in the files of a model directory, and the run's own chat template.
+// The run folder keeps what its model came with beside the weights, for the models that the run writes: what
+// a GGUF file holds in the files of a model directory, and the run's own chat template. All is read before
+// anything is replaced: the template may be the one that lies in the folder.
 void keep_tokenizer(const ModelConfigSection& model, const fs::path& folder) {
-  fs::remove(folder / "chat_template.jinja");  // of a run that is resumed with another
-  if (is_gguf_path(model.path)) {
-    GgufFile file(model.path);
-    Json tokenizer = gguf_vocabulary_json(read_gguf_vocabulary(file), file.name());
+  const std::optional<ChatTemplate> chosen = chosen_chat_template(model.chat_template, "model.chat_template");
+  const fs::path generation = fs::path(model.path) / "generation_config.json";
+  if (const fs::path gguf = gguf_with_tokenizer(model.path); !gguf.empty()) {
+    const GgufFile file(gguf);
+    const Json tokenizer = gguf_vocabulary_json(read_gguf_vocabulary(file), file.name());
+    const Json config = gguf_tokenizer_config(file);
+    const std::optional<ChatTemplate> own = load_chat_template(model.path);
+    remove_tokenizer(folder);
     write_file_atomic(folder / "tokenizer.json", tokenizer.dump() + "\n");
-    write_file_atomic(folder / "tokenizer_config.json", gguf_tokenizer_config(file).dump_pretty() + "\n");
+    write_file_atomic(folder / "tokenizer_config.json", config.dump_pretty() + "\n");
+    if (gguf != model.path && ChatTemplate::is_in(model.path))
+      write_file_atomic(folder / "chat_template.jinja", own->source(false));
   } else {
     copy_tokenizer(model.path, folder);
-    const fs::path generation = fs::path(model.path) / "generation_config.json";
-    if (fs::exists(generation)) write_file_atomic(folder / "generation_config.json", read_file(generation));
   }
-  if (const auto chosen = chosen_chat_template(model.chat_template, "model.chat_template")) {
-    write_file_atomic(folder / "chat_template.jinja", chosen->source(false));
-  }
+  fs::remove(folder / "generation_config.json");
+  if (fs::exists(generation)) write_file_atomic(folder / "generation_config.json", read_file(generation));
+  if (chosen) write_file_atomic(folder / "chat_template.jinja", chosen->source(false));
 }
 
 // Evaluations end after checkpoints that knew of them as under way: those in the metrics have ended. One of
@@ -73,7 +78,7 @@ bool lies_inside(const fs::path& path, const fs::path& folder) {
 void check_run_folder(const RunFileArguments& arguments, const RunConfig& config) {
   RunFolder::check(config.output, existing_policy(arguments));
   if (!arguments.overwrite) return;
-  for (const std::string& input : {config.model.path, config.sft.conversations}) {
+  for (const std::string& input : {config.model.path, config.model.chat_template, config.sft.conversations}) {
     if (input.empty() || !lies_inside(input, config.output)) continue;
     throw input_error(
         fmt::format("{} lies inside the run folder {}, which --overwrite would delete; choose another "

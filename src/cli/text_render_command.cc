@@ -67,9 +67,14 @@ jinja::CivilTime parse_date(const std::string& text) {
 }
 
 ChatTemplate load_template(const TextRenderArguments& arguments) {
-  std::optional<ChatTemplate> gguf;
-  if (is_gguf_path(arguments.chat_template)) gguf = load_chat_template(arguments.chat_template);
-  ChatTemplate chat_template = gguf ? *std::move(gguf) : ChatTemplate::load(arguments.chat_template);
+  const bool is_gguf = is_gguf_path(arguments.chat_template);
+  std::optional<ChatTemplate> of_gguf;
+  if (is_gguf) of_gguf = load_chat_template(arguments.chat_template);
+  if (is_gguf && !of_gguf) {
+    throw input_error(
+        fmt::format("{} has no chat template; name a file that has one.", arguments.chat_template.string()));
+  }
+  ChatTemplate chat_template = is_gguf ? *std::move(of_gguf) : ChatTemplate::load(arguments.chat_template);
   if (chat_template.special_tokens().empty())
     chat_template.set_special_tokens(load_special_tokens_of_model(arguments.tokenizer));
   return chat_template;

@@ -5,9 +5,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace stoker {
 namespace {
+
+constexpr size_t kLargestTemplate = size_t{1} << 20;
+constexpr size_t kMostTemplates = 64;
 
 // The one GGUF file of a folder without another tokenizer; empty where there is none.
 std::filesystem::path gguf_of_folder(const std::filesystem::path& folder) {
@@ -22,18 +26,17 @@ std::filesystem::path gguf_of_folder(const std::filesystem::path& folder) {
   return found.empty() ? std::filesystem::path() : found.front();
 }
 
-// The GGUF file that the tokenizer of `path` comes from; empty where it comes from other files.
-std::filesystem::path gguf_of(const std::filesystem::path& path) {
-  if (path.extension() == ".gguf") return path;
-  return std::filesystem::is_directory(path) ? gguf_of_folder(path) : std::filesystem::path();
-}
-
 TokenizerPtr load_gguf_tokenizer(const std::filesystem::path& path) {
   GgufFile file(path);
   return Tokenizer::from_json(gguf_vocabulary_json(read_gguf_vocabulary(file), file.name()), file.name());
 }
 
 }  // namespace
+
+std::filesystem::path gguf_with_tokenizer(const std::filesystem::path& path) {
+  if (path.extension() == ".gguf") return path;
+  return std::filesystem::is_directory(path) ? gguf_of_folder(path) : std::filesystem::path();
+}
 
 GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   GgufVocabulary vocabulary;
@@ -65,17 +68,27 @@ Json gguf_tokenizer_config(const GgufFile& file) {
                                   std::pair("unk_token", "tokenizer.ggml.unknown_token_id"),
                                   std::pair("pad_token", "tokenizer.ggml.padding_token_id")}) {
     const std::optional<int64_t> id = file.find_int(key);
-    if (id && *id >= 0 && *id < std::ssize(tokens)) config.set(name, std::string(tokens[*id]));
+    if (id && *id >= 0 && *id < std::ssize(tokens)) config.set(name, to_valid_utf8(tokens[*id]));
   }
   Json::Array templates;
   const auto add = [&](std::string_view name, std::string_view key) {
     const std::optional<std::string_view> source = file.find_string(key);
     if (!source) return;
+    if (source->size() > kLargestTemplate || to_valid_utf8(*source) != *source) {
+      throw input_error(fmt::format("{}: {} is no text of at most {} bytes in UTF-8; the file is damaged.",
+                                    file.name(), to_valid_utf8(key), kLargestTemplate));
+    }
     templates.push_back(Json::object({{"name", std::string(name)}, {"template", std::string(*source)}}));
   };
   add("default", "tokenizer.chat_template");
-  for (std::string_view name :
-       file.find_strings("tokenizer.chat_templates").value_or(std::vector<std::string_view>())) {
+  const auto named = file.find_strings("tokenizer.chat_templates").value_or(std::vector<std::string_view>());
+  if (named.size() > kMostTemplates) {
+    throw input_error(
+        fmt::format("{}: tokenizer.chat_templates names {} templates, more than {}; the file is "
+                    "damaged.",
+                    file.name(), named.size(), kMostTemplates));
+  }
+  for (std::string_view name : named) {
     if (name != "default") add(name, fmt::format("tokenizer.chat_template.{}", name));
   }
   if (templates.size() == 1 && templates[0].at("name").as_string() == "default") {
@@ -87,23 +100,22 @@ Json gguf_tokenizer_config(const GgufFile& file) {
 }
 
 TokenizerPtr load_tokenizer(const std::filesystem::path& path) {
-  const std::filesystem::path file = gguf_of(path);
+  const std::filesystem::path file = gguf_with_tokenizer(path);
   return file.empty() ? Tokenizer::load(path) : load_gguf_tokenizer(file);
 }
 
 std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& path) {
-  if (const std::filesystem::path gguf = gguf_of(path); !gguf.empty()) {
-    const GgufFile file(gguf);
-    const Json config = gguf_tokenizer_config(file);
-    if (config.find("chat_template") == nullptr) return std::nullopt;
-    return ChatTemplate::from_json(config, file.name());
-  }
-  if (!ChatTemplate::is_in(path)) return std::nullopt;
-  return ChatTemplate::load(path);
+  if (ChatTemplate::is_in(path)) return ChatTemplate::load(path);
+  const std::filesystem::path gguf = gguf_with_tokenizer(path);
+  if (gguf.empty()) return std::nullopt;
+  const GgufFile file(gguf);
+  const Json config = gguf_tokenizer_config(file);
+  if (config.find("chat_template") == nullptr) return std::nullopt;
+  return ChatTemplate::from_json(config, file.name());
 }
 
 SpecialTokenNames load_special_tokens_of_model(const std::filesystem::path& path) {
-  const std::filesystem::path gguf = gguf_of(path);
+  const std::filesystem::path gguf = gguf_with_tokenizer(path);
   return gguf.empty() ? load_special_tokens(path) : special_tokens_of(gguf_tokenizer_config(GgufFile(gguf)));
 }
 

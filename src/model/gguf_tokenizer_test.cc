@@ -82,6 +82,19 @@ TEST(GgufTokenizer, ReadsNamedChatTemplates) {
   EXPECT_EQ(rendered(*chat_template, {{"f", "d", Json::object({{"type", "object"}})}}), "with tools");
 }
 
+TEST(GgufTokenizer, RefusesChatTemplatesThatAreNoTextOrTooMany) {
+  TestFolder folder;
+  const auto refusal = [&](const std::string& source, size_t names) {
+    GgufBuilder builder = byte_level_gguf("qwen2");
+    builder.add_string("tokenizer.chat_template", source);
+    builder.add_strings("tokenizer.chat_templates", std::vector<std::string>(names, "x"));
+    return input_error_of([&] { load_chat_template(folder.write("model.gguf", builder.build())); });
+  };
+  EXPECT_THAT(refusal("caf\xE9", 1), AllOf(HasSubstr("model.gguf"), HasSubstr("UTF-8")));
+  EXPECT_THAT(refusal(std::string((size_t{1} << 20) + 1, 'a'), 1), HasSubstr("1048576"));
+  EXPECT_THAT(refusal("a", 65), HasSubstr("names 65 templates"));
+}
+
 TEST(GgufTokenizer, NamesTheFileOfABrokenChatTemplate) {
   TestFolder folder;
   GgufBuilder builder = byte_level_gguf("qwen2");

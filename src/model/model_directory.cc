@@ -197,7 +197,19 @@ void copy_tokenizer(const fs::path& source, const fs::path& folder) {
                     "trained.",
                     source.string(), folder.string()));
   }
-  for (const fs::path& name : names) write_file_atomic(folder / name, read_file(source / name));
+  std::vector<std::string> contents;
+  for (const fs::path& name : names) contents.push_back(read_file(source / name));
+  remove_tokenizer(folder);
+  for (size_t i = 0; i < names.size(); ++i) write_file_atomic(folder / names[i], contents[i]);
+}
+
+void remove_tokenizer(const fs::path& folder) {
+  for (const char* name : kTokenizerFiles) fs::remove(folder / name);
+  std::vector<fs::path> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".tiktoken") others.push_back(entry.path());
+  }
+  for (const fs::path& path : others) fs::remove(path);
 }
 
 void save_model(const fs::path& folder, const Weights& weights, const fs::path& source,

@@ -20,9 +20,11 @@ bool is_gguf_path(const std::filesystem::path& path);
 ModelConfig load_model_config(const std::filesystem::path& path);
 Weights load_model_weights(const std::filesystem::path& path, const LoadProgress& progress = {});
 
-// Copies the tokenizer's files of a model directory, its chat template among them, into an existing folder.
-// Throws Error(kInput) when there are none.
+// Copies the tokenizer's files of a model directory, its chat template among them, into an existing folder,
+// in place of those there. Throws Error(kInput) when there are none.
 void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& folder);
+// Removes the tokenizer's files from a folder.
+void remove_tokenizer(const std::filesystem::path& folder);
 
 struct SaveOptions {
   TensorType type = TensorType::kF32;  // or kF16, kBF16: rounded to nearest

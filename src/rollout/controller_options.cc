@@ -69,13 +69,14 @@ void check(const ControllerOptions& options) {
         "depth brings; set one of them to its default.",
         options.extra_groups));
   }
-  if (options.batch_order == BatchOrder::kStrict && options.extra_groups > 0) {
+  if (options.batch_order == BatchOrder::kStrict && options.extra_groups > 0 && options.max_ahead == 0 &&
+      options.max_staleness == 0) {
     throw input_error(
-        fmt::format("batch_order is strict and extra_groups is {}: groups beyond a batch are there so that "
-                    "those that end "
-                    "first are trained, and strict order waits for those that were dispatched first; set "
-                    "extra_groups to 0 "
-                    "or batch_order to oldest or completion.",
+        fmt::format("extra_groups is {} and batch_order is strict at max_ahead 0 and max_staleness 0: strict "
+                    "order trains "
+                    "those that were dispatched first, and the rest would be generated to be dropped; set "
+                    "extra_groups to "
+                    "0, or batch_order to oldest or completion.",
                     options.extra_groups));
   }
   check_at_least("max_staleness", options.max_staleness, 0);

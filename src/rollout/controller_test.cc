@@ -353,7 +353,9 @@ TEST(Controller, OptionsThatAdmitNothingAreRefused) {
   EXPECT_THROW(Controller({.max_staleness = -1}), Error);
   EXPECT_THROW(Controller({.extra_groups = -1}), Error);
   EXPECT_THROW(Controller({.max_ahead = 2, .extra_groups = 1, .adaptive_depth = true}), Error);
-  EXPECT_THROW(Controller({.extra_groups = 1, .batch_order = BatchOrder::kStrict}), Error);
+  EXPECT_THROW(Controller({.extra_groups = 1, .max_staleness = 0, .batch_order = BatchOrder::kStrict}),
+               Error);
+  EXPECT_NO_THROW(Controller({.extra_groups = 1, .batch_order = BatchOrder::kStrict}));
   EXPECT_NO_THROW(Controller({.extra_groups = 1, .batch_order = BatchOrder::kCompletion}));
 }
 

@@ -291,7 +291,9 @@ TEST(Scenario, ContradictionsAreRefusedByName) {
   EXPECT_EQ(refusal("max_ahead = 2\n[law]\nkind = \"pareto\"\n"), "");
   EXPECT_NE(refusal("max_ahead = 4\nmax_staleness = 2\n").find("max_staleness"), std::string::npos);
   EXPECT_NE(refusal("adaptive_depth = true\nextra_groups = 2\n").find("extra_groups"), std::string::npos);
-  EXPECT_NE(refusal("batch_order = \"strict\"\nextra_groups = 2\n").find("extra_groups"), std::string::npos);
+  EXPECT_NE(refusal("batch_order = \"strict\"\nextra_groups = 2\nmax_ahead = 0\nmax_staleness = 0\n")
+                .find("extra_groups"),
+            std::string::npos);
   EXPECT_NE(refusal("steps = 30\n").find("warm_up_steps"), std::string::npos);
   EXPECT_NE(refusal("max_ahed = 4\n").find("did you mean max_ahead"), std::string::npos);
   EXPECT_NE(refusal("max_concurrent_episodes = 4\n").find("group_size"), std::string::npos);

@@ -155,7 +155,7 @@ void TemplateRenderer::find_stops() {
   if (stop == tail.end())
     throw input_error(
         "The chat template ends the assistant's turn with no special token of the tokenizer; a model "
-        "could not end its turn.");
+        "could not end its turn. Choose another template (model.chat_template, --chat-template).");
   turn_ends_.push_back(*stop);
   after_turn_.assign(stop + 1, tail.end());
   std::vector<std::string> names = {"<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"};

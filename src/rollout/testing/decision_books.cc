@@ -211,9 +211,9 @@ ControllerOptions random_options(uint64_t seed) {
     *action = random.below(4) == 0 ? FailureAction::kExclude : FailureAction::kRetry;
   }
   if (random.below(4) == 0) options.end_ordinal = 1 + random.below(20);
-  if (options.batch_order != BatchOrder::kStrict && random.below(4) == 0) {
-    options.extra_groups = 1 + static_cast<int32_t>(random.below(4));
-  }
+  const bool drops_extra =
+      options.batch_order == BatchOrder::kStrict && options.max_ahead == 0 && options.max_staleness == 0;
+  if (!drops_extra && random.below(4) == 0) options.extra_groups = 1 + static_cast<int32_t>(random.below(4));
   return options;
 }
 
